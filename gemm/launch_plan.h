@@ -1,0 +1,51 @@
+// How a compiled kernel is launched for one shape, in terms that neither CUDA nor the emulator own: the GPU
+// executor and the emulator both turn this into a real launch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gemm/dtype.h"
+
+namespace gemmtune {
+
+/// The buffers of a launch. `c` is the result, read too when beta != 0; `workspace` is zeroed once when allocated
+/// unless the plan says otherwise.
+enum class Operand { a, b, c, workspace };
+
+/// Shared-memory swizzle of a tensor map; values are CUtensorMapSwizzle's (cuda.h).
+enum class Swizzle { none = 0, b32 = 1, b64 = 2, b128 = 3 };
+constexpr int span_bytes(Swizzle s) { return s == Swizzle::none ? 16 : 16 << static_cast<int>(s); }
+
+/// Arguments of cuTensorMapEncodeTiled. Index 0 is the innermost (contiguous) dimension.
+struct TensorMapSpec {
+  Operand operand = Operand::a;
+  DType type = DType::bf16;
+  int rank = 2;
+  std::array<uint64_t, 5> dims{};          ///< elements
+  std::array<uint64_t, 4> strides_bytes{};  ///< of dimensions 1..rank-1
+  std::array<uint32_t, 5> box{};            ///< elements
+  Swizzle swizzle = Swizzle::none;
+};
+
+struct PointerArg { Operand operand; };
+
+/// One kernel parameter in declaration order. A tensor map is passed by value (128 bytes, 64-byte aligned).
+using KernelArg = std::variant<TensorMapSpec, PointerArg, int32_t, int64_t, float>;
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+  bool operator==(const Dim3&) const = default;
+};
+
+struct LaunchPlan {
+  Dim3 grid, block, cluster;
+  int dynamic_smem_bytes = 0;
+  int64_t workspace_bytes = 0;
+  std::vector<KernelArg> args;
+};
+
+}  // namespace gemmtune

@@ -1,0 +1,163 @@
+// The records of tuning: what was tried, what came of it, and on what evidence. Plain data; the database stores
+// exactly this.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gemm/problem.h"
+#include "kernel_templates/family.h"
+
+namespace gemmtune {
+
+/// How a trial ended. Only `ok` can win, be exported or be called best.
+enum class Outcome {
+  ok,               ///< validated (and timed where a GPU was there)
+  compiled,         ///< static evidence only: listed, never ranked
+  compile_failed,
+  rejected_static,  ///< spills, a stack frame, too much shared memory, wrong TMEM columns
+  launch_failed,
+  wrong_result,
+  timed_out,
+  crashed,
+  unstable,         ///< results differ between launches, or times that never settle
+};
+std::string_view name(Outcome outcome);
+std::optional<Outcome> parse_outcome(std::string_view text);
+/// Every outcome, for tables.
+inline constexpr Outcome kAllOutcomes[] = {Outcome::ok,           Outcome::compiled,      Outcome::compile_failed,
+                                           Outcome::rejected_static, Outcome::launch_failed, Outcome::wrong_result,
+                                           Outcome::timed_out,    Outcome::crashed,       Outcome::unstable};
+
+/// Compiler and target, part of a kernel's identity.
+struct Toolchain {
+  std::string compiler = "nvrtc";
+  std::string version;  ///< "13.0.88"
+  auto operator<=>(const Toolchain&) const = default;
+};
+
+/// A GPU (or the emulator) that ran trials. `uuid` empty: static work without any device.
+struct DeviceRecord {
+  std::string uuid;
+  std::string name;  ///< "NVIDIA H200", "emulator", "none"
+  std::string arch;  ///< "sm_90a"
+  int sm_count = 0;
+  int64_t l2_bytes = 0;
+  int max_sm_clock_khz = 0;
+  std::string driver_version;
+};
+
+/// What the compiler says of a kernel.
+struct StaticEvidence {
+  int registers = 0;
+  int spill_store_bytes = 0, spill_load_bytes = 0;
+  int stack_bytes = 0;
+  int static_smem_bytes = 0;
+  int dynamic_smem_bytes = 0;  ///< from the launch plan
+  int tmem_columns = 0;
+  InstructionCounts counts;
+};
+
+/// A cubin and where it comes from. `key` is the SHA-256 of everything that goes in: source (headers inlined),
+/// options, compiler version, target.
+struct CompiledKernel {
+  std::string key;
+  std::string family, arch, problem_class, config;  ///< canonical texts
+  Toolchain toolchain;
+  bool ok = false;
+  std::string cubin;  ///< ELF bytes; empty when !ok
+  StaticEvidence evidence;
+  double compile_ms = 0;  ///< NVRTC, wall time
+  std::string log;        ///< compiler messages; the first error when !ok
+};
+
+enum class Fill { sharp, rounding, normal };
+std::string_view name(Fill fill);
+
+/// One comparison of a result with its reference.
+struct ValidationCase {
+  Fill fill = Fill::sharp;
+  Shape shape;
+  int64_t elements = 0;
+  int64_t mismatches = 0;      ///< elements outside the bound (integer fills: not bit-equal)
+  double max_abs_error = 0;
+  double max_error_over_bound = 0;  ///< normal fill: largest |error| / bound; integer fills: 0
+  bool guards_intact = true;
+  bool repeatable = true;      ///< bit-identical over launches
+  std::string first_mismatch;  ///< "row 3, column 9: got 1.5, want 2" or empty
+  bool passed() const { return mismatches == 0 && guards_intact && repeatable; }
+};
+
+enum class ValidatedBy { none, gpu, emulator };
+std::string_view name(ValidatedBy by);
+
+struct Validation {
+  ValidatedBy by = ValidatedBy::none;
+  std::vector<ValidationCase> cases;
+  bool passed() const;
+};
+
+enum class Regime { burst, sustained };
+std::string_view name(Regime regime);
+/// Throws UsageError.
+Regime parse_regime(std::string_view text);
+
+/// One timed batch of back-to-back launches.
+struct Sample {
+  double time_us = 0;   ///< per launch
+  int launches = 0;     ///< in the batch
+  int round = 0;        ///< interleaving round
+  int sm_clock_khz = 0; ///< NVML, 0 = not read
+  int power_mw = 0;
+  int temperature_c = 0;
+  uint64_t event_reasons = 0;  ///< NVML clock event reasons bit mask
+};
+
+/// Times of one trial under one protocol and regime. All samples are kept.
+struct Measurement {
+  std::string protocol = "p1";
+  Regime regime = Regime::burst;
+  bool warm_l2 = false;
+  std::vector<Sample> samples;
+  double median_us() const;
+  /// (75th - 25th percentile) / median.
+  double relative_spread() const;
+};
+
+/// Time from the cost model. Never mixed with a Measurement.
+struct Prediction {
+  std::string model;  ///< version of the model
+  double time_us = 0;
+  std::string bound_by;  ///< "tensor", "dram", ...
+};
+
+/// One variant tried on one problem on one device.
+struct Trial {
+  Problem problem;
+  std::string family, arch, config;  ///< canonical texts
+  std::string kernel_key;            ///< CompiledKernel::key; empty if nothing was compiled
+  Outcome outcome = Outcome::compiled;
+  std::string stage;    ///< where it ended: compile, static, load, validate, time, done
+  std::string message;  ///< why, for every outcome but ok and compiled
+  Validation validation;
+  std::optional<Measurement> measurement;
+  std::optional<Prediction> prediction;
+  double wall_ms = 0;  ///< cost of this trial
+};
+
+/// The stored answer for one problem, device and regime.
+struct Winner {
+  Problem problem;
+  std::string device_uuid;
+  Regime regime = Regime::burst;
+  int64_t trial_id = 0;
+  double median_us = 0;
+  std::vector<int64_t> tie_set;  ///< trial ids not separable from the best, best first
+  double ratio_low = 0, ratio_high = 0;  ///< 95 % interval of (runner-up outside the tie set) / (winner); 0 = none
+  std::string evidence;          ///< one line: how it was validated and timed
+};
+
+}  // namespace gemmtune
