@@ -12,9 +12,9 @@
 
 namespace gemmtune {
 
-/// The buffers of a launch. `c` is the result, read too when beta != 0; `workspace` is zeroed once when allocated
-/// unless the plan says otherwise.
-enum class Operand { a, b, c, workspace };
+/// The buffers of a launch: D = alpha * A x B + beta * C. `c` may be the same memory as `d`; it is read only with
+/// beta != 0. `workspace` belongs to the kernel alone.
+enum class Operand { a, b, c, d, workspace };
 
 /// Shared-memory swizzle of a tensor map; values are CUtensorMapSwizzle's (cuda.h).
 enum class Swizzle { none = 0, b32 = 1, b64 = 2, b128 = 3 };

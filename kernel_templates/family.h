@@ -37,8 +37,10 @@ struct TileShape {
   int cluster_m, cluster_n;        ///< CTAs
   int stages;
   int stage_bytes;                 ///< per CTA
+  int span_bytes;                  ///< the narrower of both operands' shared-memory rows: 16 (no swizzle) to 128
   bool persistent;
   int threads;
+  int ctas_per_sm;                 ///< that shared memory, registers and tensor memory allow at once
 };
 
 /// Instruction counts in the PTX text (static, not executed), as the B200 ladder prints them

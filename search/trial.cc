@@ -71,22 +71,25 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[low] + (at - double(low)) * (sorted[high] - sorted[low]);
 }
 
-std::vector<double> sorted_times(const std::vector<Sample>& samples) {
+}  // namespace
+
+std::vector<double> Measurement::counting_times_us() const {
+  bool any_final = std::ranges::any_of(samples, &Sample::final_round);
   std::vector<double> times;
-  for (const Sample& sample : samples) times.push_back(sample.time_us);
-  std::ranges::sort(times);
+  for (const Sample& sample : samples)
+    if (sample.final_round == any_final) times.push_back(sample.time_us);
   return times;
 }
 
-}  // namespace
-
 double Measurement::median_us() const {
-  std::vector<double> times = sorted_times(samples);
+  std::vector<double> times = counting_times_us();
+  std::ranges::sort(times);
   return times.empty() ? 0 : quantile(times, 0.5);
 }
 
 double Measurement::relative_spread() const {
-  std::vector<double> times = sorted_times(samples);
+  std::vector<double> times = counting_times_us();
+  std::ranges::sort(times);
   if (times.empty()) return 0;
   return (quantile(times, 0.75) - quantile(times, 0.25)) / quantile(times, 0.5);
 }

@@ -110,6 +110,7 @@ struct Sample {
   double time_us = 0;   ///< per launch
   int launches = 0;     ///< in the batch
   int round = 0;        ///< interleaving round
+  bool final_round = false;  ///< of the finalists' fresh, interleaved re-measurement; else of the screening
   int sm_clock_khz = 0; ///< NVML, 0 = not read
   int power_mw = 0;
   int temperature_c = 0;
@@ -122,6 +123,9 @@ struct Measurement {
   Regime regime = Regime::burst;
   bool warm_l2 = false;
   std::vector<Sample> samples;
+  /// Times that count: those of the final rounds where there are any, else those of the screening, which also chose
+  /// the finalists and so flatters the chosen.
+  std::vector<double> counting_times_us() const;
   double median_us() const;
   /// (75th - 25th percentile) / median.
   double relative_spread() const;

@@ -1,1 +1,3 @@
-int main() { return 0; }
+#include "tool/command.h"
+
+int main(int argc, char** argv) { return gemmtune::run_tool(argc, argv); }

@@ -1,0 +1,229 @@
+// The rows that trials refer to: devices, toolchains, problems, configs, sweeps, kernels, and the winners.
+// Trials themselves are in store_trials.cc.
+#include "db/store.h"
+
+#include <fmt/format.h>
+
+#include "db/record_json.h"
+#include "gemm/sha256.h"
+
+namespace gemmtune {
+namespace {
+
+/// Looks first: reading does not wait for a writer. `insert` must not fail on a row that another process
+/// added meanwhile.
+template <class... Values>
+int64_t find_or_insert(Connection& connection, std::string_view find, std::string_view insert,
+                       const Values&... values) {
+  for (bool inserted : {false, true}) {
+    Statement query(connection, find);
+    if (query.bind(values...).step()) return query.integer(0);
+    if (!inserted) Statement(connection, insert).bind(values...).run();
+  }
+  throw std::logic_error(fmt::format("inserted, not found: {}", insert));
+}
+
+}  // namespace
+
+int64_t Store::device_id(const DeviceRecord& d) {
+  Transaction transaction(connection_);
+  Statement find(connection_,
+                 "SELECT id FROM device WHERE uuid = ? AND name = ? AND arch = ? AND driver_version = ? "
+                 "AND sm_count = ? AND l2_bytes = ? AND max_sm_clock_khz = ?");
+  find.bind(d.uuid, d.name, d.arch, d.driver_version, d.sm_count, d.l2_bytes, d.max_sm_clock_khz);
+  if (find.step()) return find.integer(0);
+  Statement upsert(
+      connection_,
+      "INSERT INTO device (uuid, name, arch, driver_version, sm_count, l2_bytes, max_sm_clock_khz) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (uuid, name, arch, driver_version) DO UPDATE SET "
+      "sm_count = excluded.sm_count, l2_bytes = excluded.l2_bytes, "
+      "max_sm_clock_khz = excluded.max_sm_clock_khz RETURNING id");
+  upsert.bind(d.uuid, d.name, d.arch, d.driver_version, d.sm_count, d.l2_bytes, d.max_sm_clock_khz);
+  upsert.step();
+  int64_t id = upsert.integer(0);
+  upsert.reset();
+  transaction.commit();
+  return id;
+}
+
+int64_t Store::toolchain_id(const Toolchain& t) {
+  return find_or_insert(connection_, "SELECT id FROM toolchain WHERE compiler = ? AND version = ?",
+                        "INSERT INTO toolchain (compiler, version) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                        t.compiler, t.version);
+}
+
+int64_t Store::problem_id(const Problem& p) {
+  return find_or_insert(connection_, "SELECT id FROM problem WHERE class = ? AND m = ? AND n = ? AND k = ?",
+                        "INSERT INTO problem (class, m, n, k) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                        to_string(p.cls), p.shape.m, p.shape.n, p.shape.k);
+}
+
+std::optional<int64_t> Store::find_problem(const Problem& p) {
+  Statement query(connection_, "SELECT id FROM problem WHERE class = ? AND m = ? AND n = ? AND k = ?");
+  query.bind(to_string(p.cls), p.shape.m, p.shape.n, p.shape.k);
+  return query.step() ? std::optional(query.integer(0)) : std::nullopt;
+}
+
+int64_t Store::config_id(std::string_view family, std::string_view config) {
+  Statement query(connection_, "SELECT id FROM config WHERE family = ? AND text = ?");
+  if (query.bind(family, config).step()) return query.integer(0);
+  Statement(connection_, "INSERT INTO config (family, text, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+      .bind(family, config, config_to_json(config))
+      .run();
+  query.bind(family, config).step();
+  return query.integer(0);
+}
+
+DeviceRecord Store::device(int64_t id) {
+  Statement query(connection_,
+                  "SELECT uuid, name, arch, sm_count, l2_bytes, max_sm_clock_khz, driver_version FROM device "
+                  "WHERE id = ?");
+  if (!query.bind(id).step()) throw std::invalid_argument(fmt::format("no device {}", id));
+  return {query.text(0),    query.text(1),  query.text(2), query.small(3),
+          query.integer(4), query.small(5), query.text(6)};
+}
+
+std::vector<int64_t> Store::device_ids() {
+  std::vector<int64_t> ids;
+  Statement query(connection_, "SELECT id FROM device ORDER BY id");
+  while (query.step()) ids.push_back(query.integer(0));
+  return ids;
+}
+
+int64_t Store::start_sweep(std::string_view command_line, uint64_t seed, std::string_view tool_version) {
+  Statement(connection_, "INSERT INTO sweep (command_line, seed, tool_version) VALUES (?, ?, ?)")
+      .bind(command_line, static_cast<int64_t>(seed), tool_version)
+      .run();
+  return connection_.last_insert_rowid();
+}
+
+void Store::finish_sweep(int64_t sweep_id) {
+  Statement(connection_, "UPDATE sweep SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?")
+      .bind(sweep_id)
+      .run();
+}
+
+std::optional<int64_t> Store::kernel_id(std::string_view key) {
+  Statement query(connection_, "SELECT id FROM kernel WHERE key = ?");
+  return query.bind(key).step() ? std::optional(query.integer(0)) : std::nullopt;
+}
+
+std::optional<CompiledKernel> Store::find_kernel(std::string_view key) {
+  Statement row(
+      connection_,
+      "SELECT k.key, c.family, k.arch, k.problem_class, c.text, t.compiler, t.version, k.ok, k.registers, "
+      "k.spill_store_bytes, k.spill_load_bytes, k.stack_bytes, k.static_smem_bytes, k.dynamic_smem_bytes, "
+      "k.tmem_columns, k.mma, k.tma_load, k.tma_store, k.commits, k.mbarrier_wait, k.tmem_load, "
+      "k.tmem_alloc, k.compile_ms, k.log, k.cubin_sha256, k.cubin "
+      "FROM kernel k JOIN config c ON c.id = k.config_id JOIN toolchain t ON t.id = k.toolchain_id "
+      "WHERE k.key = ?");
+  if (!row.bind(key).step()) return std::nullopt;
+  CompiledKernel kernel;
+  kernel.key = row.text(0);
+  kernel.family = row.text(1);
+  kernel.arch = row.text(2);
+  kernel.problem_class = row.text(3);
+  kernel.config = row.text(4);
+  kernel.toolchain = {row.text(5), row.text(6)};
+  kernel.ok = row.integer(7) != 0;
+  StaticEvidence& e = kernel.evidence;
+  int column = 8;
+  for (int* field :
+       {&e.registers, &e.spill_store_bytes, &e.spill_load_bytes, &e.stack_bytes, &e.static_smem_bytes,
+        &e.dynamic_smem_bytes, &e.tmem_columns, &e.counts.mma, &e.counts.tma_load, &e.counts.tma_store,
+        &e.counts.commit, &e.counts.mbarrier_wait, &e.counts.tmem_load, &e.counts.tmem_alloc})
+    *field = row.small(column++);
+  kernel.compile_ms = row.real(22);
+  kernel.log = row.text(23);
+  kernel.cubin = row.blob(25);
+  if (kernel.ok && (row.is_null(25) || sha256_hex(kernel.cubin) != row.text(24))) return std::nullopt;
+  return kernel;
+}
+
+void Store::put_kernel(const CompiledKernel& kernel) {
+  Transaction transaction(connection_);
+  const StaticEvidence& e = kernel.evidence;
+  std::optional<Blob> cubin;
+  std::optional<std::string> hash;
+  if (kernel.ok) {
+    cubin = Blob{kernel.cubin};
+    hash = sha256_hex(kernel.cubin);
+  }
+  // Everything but the log, the time and the bytes is a function of the key; ids stay, because trials refer
+  // to them.
+  Statement(
+      connection_,
+      "INSERT INTO kernel (key, config_id, arch, problem_class, toolchain_id, ok, registers, "
+      "spill_store_bytes, "
+      "spill_load_bytes, stack_bytes, static_smem_bytes, dynamic_smem_bytes, tmem_columns, mma, tma_load, "
+      "tma_store, commits, mbarrier_wait, tmem_load, tmem_alloc, compile_ms, log, cubin_sha256, cubin) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+      "ON CONFLICT (key) DO UPDATE SET ok = excluded.ok, registers = excluded.registers, "
+      "spill_store_bytes = excluded.spill_store_bytes, spill_load_bytes = excluded.spill_load_bytes, "
+      "stack_bytes = excluded.stack_bytes, static_smem_bytes = excluded.static_smem_bytes, "
+      "dynamic_smem_bytes = excluded.dynamic_smem_bytes, tmem_columns = excluded.tmem_columns, "
+      "mma = excluded.mma, tma_load = excluded.tma_load, tma_store = excluded.tma_store, "
+      "commits = excluded.commits, mbarrier_wait = excluded.mbarrier_wait, tmem_load = excluded.tmem_load, "
+      "tmem_alloc = excluded.tmem_alloc, compile_ms = excluded.compile_ms, log = excluded.log, "
+      "cubin_sha256 = excluded.cubin_sha256, cubin = excluded.cubin")
+      .bind(kernel.key, config_id(kernel.family, kernel.config), kernel.arch, kernel.problem_class,
+            toolchain_id(kernel.toolchain), kernel.ok, e.registers, e.spill_store_bytes, e.spill_load_bytes,
+            e.stack_bytes, e.static_smem_bytes, e.dynamic_smem_bytes, e.tmem_columns, e.counts.mma,
+            e.counts.tma_load, e.counts.tma_store, e.counts.commit, e.counts.mbarrier_wait,
+            e.counts.tmem_load, e.counts.tmem_alloc, kernel.compile_ms, kernel.log, hash, cubin)
+      .run();
+  transaction.commit();
+}
+
+void Store::put_winner(const Winner& winner, int64_t device_id) {
+  Transaction transaction(connection_);
+  int64_t problem = problem_id(winner.problem);
+  Statement upsert(
+      connection_,
+      "INSERT INTO winner (problem_id, device_id, regime, trial_id, ratio_low, ratio_high, evidence) "
+      "VALUES (?, ?, ?, ?, nullif(?, 0.0), nullif(?, 0.0), ?) "
+      "ON CONFLICT (problem_id, device_id, regime) DO UPDATE SET "
+      "trial_id = excluded.trial_id, ratio_low = excluded.ratio_low, ratio_high = excluded.ratio_high, "
+      "evidence = excluded.evidence, updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') RETURNING id");
+  upsert
+      .bind(problem, device_id, name(winner.regime), winner.trial_id, winner.ratio_low, winner.ratio_high,
+            winner.evidence)
+      .step();
+  int64_t id = upsert.integer(0);
+  upsert.reset();
+  Statement(connection_, "DELETE FROM winner_tie WHERE winner_id = ?").bind(id).run();
+  Statement tie(connection_, "INSERT INTO winner_tie (winner_id, rank, trial_id) VALUES (?, ?, ?)");
+  int rank = 0;
+  for (int64_t trial : winner.tie_set) tie.bind(id, rank++, trial).run();
+  Statement(connection_, "DELETE FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ?")
+      .bind(problem, device_id, name(winner.regime))
+      .run();
+  transaction.commit();
+}
+
+void Store::drop_winner(const Problem& problem, int64_t device_id, Regime regime) {
+  Transaction transaction(connection_);
+  for (const char* sql : {"DELETE FROM winner WHERE problem_id = ? AND device_id = ? AND regime = ?",
+                          "DELETE FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ?"})
+    Statement(connection_, sql).bind(problem_id(problem), device_id, name(regime)).run();
+  transaction.commit();
+}
+
+std::optional<Winner> Store::winner(const Problem& problem, int64_t device_id, Regime regime) {
+  Statement row(connection_,
+                "SELECT w.id, d.uuid, w.trial_id, t.median_us, w.ratio_low, w.ratio_high, w.evidence "
+                "FROM winner w JOIN problem p ON p.id = w.problem_id JOIN device d ON d.id = w.device_id "
+                "JOIN trial t ON t.id = w.trial_id "
+                "WHERE p.class = ? AND p.m = ? AND p.n = ? AND p.k = ? AND w.device_id = ? AND w.regime = ?");
+  row.bind(to_string(problem.cls), problem.shape.m, problem.shape.n, problem.shape.k, device_id,
+           name(regime));
+  if (!row.step()) return std::nullopt;
+  Winner winner{problem, row.text(1), regime,      row.integer(2), row.real(3),
+                {},      row.real(4), row.real(5), row.text(6)};
+  Statement ties(connection_, "SELECT trial_id FROM winner_tie WHERE winner_id = ? ORDER BY rank");
+  ties.bind(row.integer(0));
+  while (ties.step()) winner.tie_set.push_back(ties.integer(0));
+  return winner;
+}
+
+}  // namespace gemmtune

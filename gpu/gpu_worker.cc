@@ -1,0 +1,273 @@
+#include "gpu/gpu_worker.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "gpu/cuda_driver.h"
+#include "gpu/device_info.h"
+#include "gpu/embedded.h"
+#include "gpu/launcher.h"
+#include "gpu/nvml.h"
+#include "gpu/nvrtc.h"
+#include "gpu/workbench.h"
+#include "kernel_templates/family.h"
+#include "search/proxy_shapes.h"
+#include "search/trial_json.h"
+
+namespace gemmtune {
+namespace {
+
+using nlohmann::json;
+constexpr uint64_t kSeed = 20240229;
+constexpr double kBatchUs = 3000;       // protocol p1, burst: batches of about 3 ms ...
+constexpr int kPauseMs = 8;             // ... with pauses of 8 ms
+constexpr double kPreheatUs = 300000;   // once a problem: from idle the SM clock takes a moment to rise
+
+/// A step that ended a trial.
+struct StepFailure {
+  Outcome outcome;
+  std::string message;
+};
+
+class Worker {
+ public:
+  Worker(int index, std::string support_cubin) : gpu_(list_gpus().gpus.at(static_cast<size_t>(index))) {
+    const CudaDriver& cuda = CudaDriver::get();
+    CUdevice device;
+    check(cuda.DeviceGet(&device, index), "cuDeviceGet");
+    CUcontext context;
+    check(cuda.DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    check(cuda.CtxSetCurrent(context), "cuCtxSetCurrent");
+    check(cuda.StreamCreate(&stream_, CU_STREAM_DEFAULT), "cuStreamCreate");
+    check(cuda.EventCreate(&start_, CU_EVENT_DEFAULT), "cuEventCreate");
+    check(cuda.EventCreate(&stop_, CU_EVENT_DEFAULT), "cuEventCreate");
+    support_cubin_ = support_cubin.empty() ? compile_support() : std::move(support_cubin);
+    support_.emplace(support_cubin_);
+  }
+
+  const DeviceRecord& record() const { return gpu_.record; }
+  const std::string& support_cubin() const { return support_cubin_; }
+
+  json serve(const json& request) {
+    const std::string op = request.at("op");
+    if (op == "begin") return begin(request);
+    if (op == "prepare") return prepare(request);
+    if (op == "validate") return validate(request);
+    if (op == "sample") return sample(request);
+    throw std::logic_error("unknown request " + op);
+  }
+
+ private:
+  std::string compile_support() const {
+    std::string source;
+    for (const auto& file : gpu_embedded())
+      if (file.name == "kernels/support.cu") source = file.text;
+    CompileResult support =
+        Nvrtc().compile({"support", source, fmt::format("sm_{}{}", gpu_.cc_major, gpu_.cc_minor)});
+    if (!support.ok) throw CudaError{CUDA_ERROR_UNKNOWN, "support kernels do not compile: " + support.log};
+    return support.cubin;
+  }
+
+  struct Prepared {
+    Variant variant;
+    Module module;
+    CUfunction function;
+    LaunchDevice device;
+    std::vector<PreparedLaunch> timing;  ///< one an operand set
+    double estimate_us = 0;
+    size_t next_set = 0;
+  };
+
+  LaunchPlan plan(const Prepared& p, const Shape& shape) const {
+    return p.variant.family->plan(p.variant.config, p.variant.cls, *p.variant.arch, shape, p.device, alpha_, beta_);
+  }
+
+  json begin(const json& request) {
+    prepared_.clear();
+    checks_.clear();
+    timing_.reset();
+    preheated_ = false;
+    problem_ = {parse_problem_class(request.at("class").get<std::string>()), request.at("shape")};
+    alpha_ = request.at("alpha");
+    beta_ = request.at("beta");
+    for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal})
+      checks_.push_back(std::make_unique<CheckSet>(*support_, stream_, problem_, alpha_, beta_, fill, kSeed));
+    timing_.emplace(*support_, stream_, problem_, gpu_.record.l2_bytes, kSeed);
+    check(CudaDriver::get().StreamSynchronize(stream_), "reference kernels");
+    return json::object();
+  }
+
+  json prepare(const json& request) {
+    Prepared p;
+    p.variant.family = find_family(request.at("family").get<std::string>());
+    p.variant.arch = &find_arch(request.at("arch").get<std::string>());
+    p.variant.cls = problem_.cls;
+    p.variant.config = parse_config(p.variant.family->knobs(), request.at("config").get<std::string>());
+    p.module = Module(from_blob(request.at("cubin")));
+    p.function = p.module.function(std::string(p.variant.family->entry()).c_str());
+    p.device.sm_count = gpu_.record.sm_count;
+    LaunchPlan shape_plan = plan(p, problem_.shape);
+    configure(p.function, shape_plan);
+    p.device.max_active_clusters = max_active_clusters(p.function, shape_plan);
+    if (p.device.max_active_clusters == 0)
+      throw StepFailure{Outcome::launch_failed,
+                        fmt::format("no cluster of {} CTAs with {} bytes of shared memory fits this device",
+                                    shape_plan.cluster.x, shape_plan.dynamic_smem_bytes)};
+    shape_plan = plan(p, problem_.shape);
+    for (size_t i = 0; i < timing_->count(); ++i) p.timing.emplace_back(p.function, shape_plan, timing_->addresses(i));
+    prepared_.insert_or_assign(request.at("handle").get<int>(), std::move(p));
+    return json::object();
+  }
+
+  json validate(const json& request) {
+    Prepared& p = prepared_.at(request.at("handle").get<int>());
+    Validation validation{ValidatedBy::gpu, {}};
+    auto finish = [&](std::string message) {
+      json reply = {{"validation", validation}};
+      if (message.empty()) return reply;
+      const ValidationCase& last = validation.cases.back();
+      reply["outcome"] = name(!last.repeatable && last.mismatches == 0 ? Outcome::unstable : Outcome::wrong_result);
+      reply["message"] = message;
+      return reply;
+    };
+    auto judge = [&](CheckSet& set, const Shape& shape) -> std::string {
+      PreparedLaunch launch(p.function, plan(p, shape), set.addresses());
+      validation.cases.push_back(set.judge(launch));
+      const ValidationCase& got = validation.cases.back();
+      if (got.passed()) return "";
+      std::string what = got.mismatches > 0 ? fmt::format("{} of {} elements wrong, first {}", got.mismatches,
+                                                          got.elements, got.first_mismatch)
+                         : !got.guards_intact ? std::string("wrote outside its buffers")
+                                              : std::string("two launches gave different bits");
+      return fmt::format("{} fill at {}: {}", name(got.fill), to_string(shape), what);
+    };
+    if (request.at("proxies").get<bool>()) {
+      TileShape tile = p.variant.family->tile(p.variant.config, p.variant.cls);
+      for (const Shape& shape : proxy_shapes(tile, problem_.cls, gpu_.record.sm_count))
+        for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal}) {
+          CheckSet set(*support_, stream_, {problem_.cls, shape}, alpha_, beta_, fill, kSeed + 7);
+          if (std::string message = judge(set, shape); !message.empty()) return finish(message);
+        }
+    }
+    for (const auto& set : checks_)
+      if (std::string message = judge(*set, problem_.shape); !message.empty()) return finish(message);
+    return finish("");
+  }
+
+  /// Launches `count` times, rotating over the operand sets.
+  void run(Prepared& p, int count) {
+    for (int i = 0; i < count; ++i) {
+      p.timing[p.next_set].run(stream_);
+      p.next_set = (p.next_set + 1) % p.timing.size();
+    }
+  }
+
+  double timed_us(Prepared& p, int count) {
+    const CudaDriver& cuda = CudaDriver::get();
+    check(cuda.EventRecord(start_, stream_), "cuEventRecord");
+    run(p, count);
+    check(cuda.EventRecord(stop_, stream_), "cuEventRecord");
+    check(cuda.EventSynchronize(stop_), "kernel");
+    float ms = 0;
+    check(cuda.EventElapsedTime(&ms, start_, stop_), "cuEventElapsedTime");
+    return double(ms) * 1000 / count;
+  }
+
+  json sample(const json& request) {
+    Prepared& p = prepared_.at(request.at("handle").get<int>());
+    auto batch_of = [&](double us) { return static_cast<int>(std::clamp(us / p.estimate_us, 1.0, 4000.0)); };
+    if (p.estimate_us == 0) {
+      timed_us(p, 1);
+      p.estimate_us = timed_us(p, 3);
+    }
+    if (!preheated_) {
+      for (double spent = 0; spent < kPreheatUs;) {
+        int count = batch_of(20000);
+        spent += timed_us(p, count) * count;
+      }
+      p.estimate_us = timed_us(p, 3);
+      preheated_ = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPauseMs));
+    Sample sample;
+    sample.launches = batch_of(kBatchUs);
+    run(p, (sample.launches + 3) / 4);
+    sample.time_us = timed_us(p, sample.launches);
+    nvml_.read(gpu_.record.uuid, sample);
+    p.estimate_us = sample.time_us;
+    return {{"sample", sample}};
+  }
+
+  GpuInfo gpu_;
+  CUstream stream_ = nullptr;
+  CUevent start_ = nullptr, stop_ = nullptr;
+  std::string support_cubin_;
+  std::optional<SupportKernels> support_;
+  Nvml nvml_;
+  Problem problem_;
+  float alpha_ = 1, beta_ = 0;
+  std::vector<std::unique_ptr<CheckSet>> checks_;
+  std::optional<TimingSets> timing_;
+  std::map<int, Prepared> prepared_;
+  bool preheated_ = false;
+};
+
+/// Errors after which the context is lost: everything that follows would fail too.
+bool sticky(CUresult code) {
+  switch (code) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_OUT_OF_MEMORY:
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_NOT_FOUND:
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+    case CUDA_ERROR_INVALID_CLUSTER_SIZE:
+      return false;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+int run_gpu_worker(Channel channel, int index) {
+  std::optional<Worker> worker;
+  json hello;
+  if (!channel.receive(hello)) return 0;
+  try {
+    worker.emplace(index, from_blob(hello.at("support")));
+  } catch (const CudaError& error) {
+    channel.send({{"error", error.text}});
+    return 1;
+  } catch (const std::exception& error) {
+    channel.send({{"error", error.what()}});
+    return 1;
+  }
+  channel.send({{"device", worker->record()}, {"support", to_blob(worker->support_cubin())}});
+  json request;
+  while (channel.receive(request)) {
+    json reply;
+    bool lost = false;
+    try {
+      reply = worker->serve(request);
+    } catch (const StepFailure& failure) {
+      reply = {{"outcome", name(failure.outcome)}, {"message", failure.message}};
+    } catch (const CudaError& error) {
+      lost = sticky(error.code);
+      reply = {{"outcome", name(lost ? Outcome::crashed : Outcome::launch_failed)}, {"message", error.text}};
+    }
+    if (!reply.contains("outcome")) reply["outcome"] = name(Outcome::ok);
+    reply["lost"] = lost;
+    if (!channel.send(reply)) break;
+    // A poisoned context serves nobody; leaving without teardown is the fastest way to be rid of it.
+    if (lost) ::_exit(0);
+  }
+  return 0;
+}
+
+}  // namespace gemmtune

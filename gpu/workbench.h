@@ -1,0 +1,81 @@
+// Device memory of one problem: operand sets, fills, references, guards, verdicts. Lives in the GPU worker.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gemm/problem.h"
+#include "gpu/cuda_driver.h"
+#include "gpu/launcher.h"
+#include "search/trial.h"
+
+namespace gemmtune {
+
+/// A buffer between two guard bands. Nothing may write outside it.
+class GuardedBuffer {
+ public:
+  static constexpr int64_t kGuardBytes = 64 * 1024;
+  static constexpr unsigned char kPattern = 0xa5;
+  GuardedBuffer() = default;
+  GuardedBuffer(int64_t bytes, CUstream stream);
+  CUdeviceptr address() const { return memory_.address() + kGuardBytes; }
+  int64_t bytes() const { return bytes_; }
+  CUdeviceptr front_guard() const { return memory_.address(); }
+  /// Begins right behind the last byte and is a little longer than kGuardBytes.
+  CUdeviceptr back_guard() const { return address() + static_cast<CUdeviceptr>(bytes_); }
+  int64_t back_guard_bytes() const { return static_cast<int64_t>(memory_.bytes()) - kGuardBytes - bytes_; }
+
+ private:
+  DeviceBuffer memory_;
+  int64_t bytes_ = 0;
+};
+
+/// The judging kernels (gpu/kernels/support.cu), loaded into the current context.
+class SupportKernels {
+ public:
+  explicit SupportKernels(const std::string& cubin);
+  CUfunction fill, reference_exact, reference_bound, compare_exact, compare_bound, check_guard;
+
+ private:
+  Module module_;
+};
+
+/// A, B, C and D of one shape with one fill, and what D must be.
+class CheckSet {
+ public:
+  CheckSet(const SupportKernels& kernels, CUstream stream, const Problem& problem, float alpha, float beta, Fill fill,
+           uint64_t seed);
+  Fill fill() const { return fill_; }
+  OperandAddresses addresses() const;
+  /// Poisons D (NaN pattern), runs, compares every element, checks the guards; the normal fill runs twice and must
+  /// repeat bit for bit.
+  ValidationCase judge(const PreparedLaunch& launch);
+
+ private:
+  const SupportKernels& kernels_;
+  CUstream stream_;
+  Problem problem_;
+  Fill fill_;
+  GuardedBuffer a_, b_, c_, d_;
+  DeviceBuffer expected_, magnitude_, scratch_, repeat_;
+};
+
+/// The slope of the normal fill's error bound, in units of sum |a| |b|: sums over K in steps of 16 whose terms and
+/// results are each cut to about 2^-23 of the largest partial sum (ptx-facts 10.2), plus the reference's own error.
+double error_slope(int64_t k);
+
+/// Operand sets for timing: normally distributed, enough of them that a rotation spans the larger of 256 MiB and
+/// twice the L2 (protocol p1).
+class TimingSets {
+ public:
+  TimingSets(const SupportKernels& kernels, CUstream stream, const Problem& problem, int64_t l2_bytes, uint64_t seed);
+  size_t count() const { return sets_.size(); }
+  const OperandAddresses& addresses(size_t index) const { return sets_[index]; }
+
+ private:
+  std::vector<DeviceBuffer> buffers_;
+  std::vector<OperandAddresses> sets_;
+};
+
+}  // namespace gemmtune

@@ -1,0 +1,66 @@
+// The legal configurations of one family for one architecture and problem class (and shape), and why others are not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernel_templates/family.h"
+
+namespace gemmtune {
+
+/// Allowed values per knob name, from --set. A knob that is not named keeps all its values.
+using Restrictions = std::map<std::string, std::vector<int>, std::less<>>;
+
+/// Parses "stages=4,6" or "swizzle=64B" (both swizzles) into `into`. Throws UsageError with a suggestion.
+void add_restriction(const KernelFamily& family, std::string_view text, Restrictions& into);
+
+class Space {
+ public:
+  /// Without a shape: configurations that are legal for some shape. Restrictions narrow the knobs' values.
+  Space(const KernelFamily& family, const ArchSpec& arch, const ProblemClass& cls, std::optional<Shape> shape,
+        const Restrictions& restrictions = {});
+
+  /// Reasons why `config` is illegal, one line each; empty if it is legal.
+  std::vector<std::string> violations(const Config& config) const;
+  bool legal(const Config& config) const;
+
+  int64_t count() const;
+  /// Distinct kernels behind them: configs that differ in launch parameters alone share one.
+  int64_t count_kernels() const;
+  /// Calls `visit` for every legal config in lexical order of the knobs' values until it returns false.
+  void for_each(const std::function<bool(const Config&)>& visit) const;
+  /// A uniformly drawn legal config; nullopt if `attempts` draws found none.
+  std::optional<Config> sample(std::mt19937_64& random, int attempts = 20000) const;
+  /// How often each constraint rejects a uniformly drawn config, most frequent first: (name, share, example reason).
+  struct Rejection {
+    std::string constraint;
+    double share;
+    std::string example;
+  };
+  std::vector<Rejection> rejections(int draws, uint64_t seed) const;
+
+  const KernelFamily& family() const { return family_; }
+  const ArchSpec& arch() const { return scope_.arch; }
+  const ProblemClass& cls() const { return scope_.cls; }
+  const std::vector<std::vector<int>>& values() const { return values_; }
+
+ private:
+  /// Walks knobs in order; `leaf(config, multiplicity)` where from some knob on nothing can reject any more.
+  template <class Leaf>
+  bool walk(size_t knob, Config& config, const Leaf& leaf) const;
+  int64_t count_where(const std::function<size_t(size_t)>& choices_of_free_knob) const;
+
+  const KernelFamily& family_;
+  ConstraintScope scope_;
+  std::vector<std::vector<int>> values_;
+  /// constraints_at_[i]: those that can be judged once knob i is set and not before. Index 0 also holds those that
+  /// read no knob.
+  std::vector<std::vector<const Constraint*>> constraints_at_;
+};
+
+}  // namespace gemmtune

@@ -1,0 +1,297 @@
+#include "search/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "kernel_templates/render.h"
+#include "search/static_check.h"
+#include "search/stopping.h"
+
+namespace gemmtune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Candidate {
+  Variant variant;
+  std::string config_text, key;
+};
+
+struct PlannedProblem {
+  ListedShape listed;
+  Problem problem;
+  std::vector<Candidate> candidates;
+};
+
+/// One candidate that passed validation and is being timed.
+struct Running {
+  int64_t trial_id;
+  const Candidate* candidate;
+  int handle;
+  bool prepared;
+};
+
+class Sweep {
+ public:
+  Sweep(const SweepOptions& options, Compiler& compiler, Executor* executor, Journal& journal, SweepObserver& observer,
+        const std::atomic<bool>& stop)
+      : o_(options), compiler_(compiler), executor_(executor), journal_(journal), observer_(observer), stop_(stop),
+        order_(options.seed) {}
+
+  SweepSummary run() {
+    std::vector<PlannedProblem> problems = plan();
+    submit(problems);
+    for (size_t i = 0; i < problems.size() && !halted(); ++i) {
+      observer_.problem_started(i, problems.size(), problems[i].listed, problems[i].candidates.size());
+      tune(problems[i]);
+    }
+    return std::move(summary_);
+  }
+
+ private:
+  bool halted() {
+    if (stop_) summary_.interrupted = true;
+    if (o_.time_budget && Clock::now() - started_ > *o_.time_budget) summary_.out_of_time = true;
+    return summary_.interrupted || summary_.out_of_time;
+  }
+
+  std::vector<PlannedProblem> plan() {
+    const DeviceSpec* device = executor_ ? find_device_spec(executor_->device().name) : nullptr;
+    if (device == nullptr) device = find_device_spec(o_.arch->reference_device);
+    std::vector<PlannedProblem> problems;
+    for (const ListedShape& listed : o_.shapes) {
+      PlannedProblem planned{listed, {o_.cls, listed.shape}, {}};
+      Space space(*o_.family, *o_.arch, o_.cls, listed.shape, o_.restrictions);
+      for (Config& config : o_.strategy->propose({space, planned.problem, *device, o_.trials, o_.seed})) {
+        Candidate candidate{{o_.family, o_.arch, o_.cls, config}, to_text(o_.family->knobs(), config), ""};
+        candidate.key = compile_key(render(candidate.variant), std::string(o_.arch->name), compiler_.toolchain());
+        planned.candidates.push_back(std::move(candidate));
+      }
+      if (planned.candidates.empty()) {
+        std::vector<Space::Rejection> why = space.rejections(2000, o_.seed);
+        summary_.skipped.push_back(
+            fmt::format("{}: no legal configuration ({})", to_string(listed.shape),
+                        why.empty() ? "the space is empty" : why.front().example));
+        continue;
+      }
+      problems.push_back(std::move(planned));
+    }
+    return problems;
+  }
+
+  /// Queues every distinct kernel that the journal lacks, in the order in which the problems will want them.
+  void submit(const std::vector<PlannedProblem>& problems) {
+    size_t trials = 0;
+    std::set<std::string> seen;
+    std::vector<const Candidate*> missing;
+    for (const PlannedProblem& planned : problems)
+      for (const Candidate& candidate : planned.candidates) {
+        ++trials;
+        if (!seen.insert(candidate.key).second) continue;
+        std::optional<CompiledKernel> known = journal_.find_kernel(candidate.key);
+        if (known && known->ok) {
+          ++summary_.kernels_cached;
+        } else {
+          missing.push_back(&candidate);
+        }
+      }
+    observer_.planned(trials, seen.size(), seen.size() - missing.size());
+    for (const Candidate* candidate : missing) {
+      pending_.insert(candidate->key);
+      compiler_.submit({candidate->key, render(candidate->variant), std::string(o_.arch->name)});
+    }
+    to_compile_ = missing.size();
+  }
+
+  LaunchPlan plan_of(const Candidate& candidate, const Shape& shape) const {
+    LaunchDevice device{executor_ ? executor_->device().sm_count : find_device_spec(o_.arch->reference_device)->sm_count,
+                        0};
+    return o_.family->plan(candidate.variant.config, o_.cls, *o_.arch, shape, device, o_.alpha, o_.beta);
+  }
+
+  /// From this run's memory, the journal, or the compiler (then stored).
+  CompiledKernel kernel_of(const Candidate& candidate) {
+    if (auto found = failed_.find(candidate.key); found != failed_.end()) return found->second;
+    if (!pending_.contains(candidate.key)) return journal_.find_kernel(candidate.key).value();
+    CompileResult result = compiler_.take(candidate.key);
+    pending_.erase(candidate.key);
+    ++summary_.kernels_compiled;
+    summary_.compile_ms.push_back(result.compile_ms);
+    observer_.compiling(to_compile_ - pending_.size(), to_compile_);
+    CompiledKernel kernel;
+    kernel.key = result.key;
+    kernel.family = o_.family->name();
+    kernel.arch = o_.arch->name;
+    kernel.problem_class = to_string(o_.cls);
+    kernel.config = to_text(o_.family->knobs(), compiled_part(*o_.family, candidate.variant.config));
+    kernel.toolchain = compiler_.toolchain();
+    kernel.ok = result.ok;
+    kernel.cubin = std::move(result.cubin);
+    kernel.evidence = result.evidence;
+    kernel.evidence.dynamic_smem_bytes = plan_of(candidate, {1, 1, 1}).dynamic_smem_bytes;
+    kernel.evidence.tmem_columns = o_.family->tmem_columns(candidate.variant.config);
+    kernel.compile_ms = result.compile_ms;
+    kernel.log = std::move(result.log);
+    journal_.put_kernel(kernel);
+    if (!kernel.ok) failed_[kernel.key] = kernel;
+    return kernel;
+  }
+
+  int64_t record(const Trial& trial) {
+    ++summary_.outcomes[trial.outcome];
+    observer_.trial_finished(trial);
+    return journal_.record(trial);
+  }
+
+  void tune(const PlannedProblem& planned) {
+    std::map<std::pair<std::string, std::string>, Journal::Known> known;
+    for (Journal::Known& trial : journal_.known_trials(planned.problem, o_.regime))
+      known.insert_or_assign({trial.config, trial.kernel_key}, std::move(trial));
+
+    problem_begun_ = false;
+    std::vector<Running> running;
+    std::vector<SampleList> samples;
+    size_t ok = 0;
+    for (size_t i = 0; i < planned.candidates.size() && !halted(); ++i) {
+      const Candidate& candidate = planned.candidates[i];
+      auto found = known.find({candidate.config_text, candidate.key});
+      if (found != known.end()) {
+        ++summary_.trials_resumed;
+        ++summary_.outcomes[found->second.outcome];
+        if (found->second.outcome != Outcome::ok) continue;
+        ++ok;
+        running.push_back({found->second.id, &candidate, static_cast<int>(i), false});
+        samples.push_back(std::move(found->second.samples));
+        continue;
+      }
+      auto start = Clock::now();
+      CompiledKernel kernel = kernel_of(candidate);
+      Trial trial = evaluate(planned, candidate, static_cast<int>(i), kernel);
+      trial.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      int64_t id = record(trial);
+      compiler_.poll(std::chrono::milliseconds(0));  // hands the next source to idle workers
+      if (trial.outcome != Outcome::ok) continue;
+      ++ok;
+      running.push_back({id, &candidate, static_cast<int>(i), true});
+      samples.emplace_back();
+    }
+    if (executor_ == nullptr) {
+      observer_.problem_finished(planned.listed, std::nullopt, ok, planned.candidates.size());
+      return;
+    }
+    measure(planned, running, samples);
+    std::optional<double> winner = journal_.settle(planned.problem, o_.regime);
+    if (!winner && !halted()) summary_.without_winner.push_back(to_string(planned.listed.shape));
+    observer_.problem_finished(planned.listed, winner, ok, planned.candidates.size());
+  }
+
+  /// One line a stage; every stage may be the last.
+  Trial evaluate(const PlannedProblem& planned, const Candidate& candidate, int handle, const CompiledKernel& kernel) {
+    Trial trial;
+    trial.problem = planned.problem;
+    trial.family = o_.family->name();
+    trial.arch = o_.arch->name;
+    trial.config = candidate.config_text;
+    trial.kernel_key = kernel.key;
+    auto end = [&](std::string_view stage, Outcome outcome, std::string message) {
+      trial.stage = stage;
+      trial.outcome = outcome;
+      trial.message = std::move(message);
+      return trial;
+    };
+    if (!kernel.ok) return end("compile", Outcome::compile_failed, kernel.log);
+    LaunchPlan plan = plan_of(candidate, planned.problem.shape);
+    std::string rejected = static_violation(kernel.evidence, static_cast<int>(plan.block.x), *o_.arch);
+    if (!rejected.empty()) return end("static", Outcome::rejected_static, rejected);
+    if (executor_ == nullptr) return end("static", Outcome::compiled, "");
+
+    if (StepResult begun = begin(planned); begun.outcome != Outcome::ok)
+      return end("load", Outcome::launch_failed, begun.message);
+    if (StepResult loaded = executor_->prepare(handle, candidate.variant, kernel); loaded.outcome != Outcome::ok)
+      return end("load", loaded.outcome, loaded.message);
+    ValidationResult checked = executor_->validate(handle);
+    trial.validation = checked.validation;
+    if (checked.outcome != Outcome::ok) return end("validate", checked.outcome, checked.message);
+    trial.measurement = Measurement{"p1", o_.regime, false, {}};
+    return end("done", Outcome::ok, "");
+  }
+
+  StepResult begin(const PlannedProblem& planned) {
+    if (problem_begun_) return {};
+    StepResult result = executor_->begin_problem(planned.problem, o_.alpha, o_.beta);
+    problem_begun_ = result.outcome == Outcome::ok;
+    return result;
+  }
+
+  /// Screening, then final rounds, interleaved in random order. Samples are stored one by one.
+  void measure(const PlannedProblem& planned, std::vector<Running>& running, std::vector<SampleList>& samples) {
+    size_t taken = 0;
+    for (bool final_rounds : {false, true}) {
+      while (!halted()) {
+        std::vector<size_t> wanting = final_rounds ? to_finish(samples) : to_screen(samples);
+        if (wanting.empty()) break;
+        std::ranges::shuffle(wanting, order_);
+        std::vector<size_t> dropped;
+        for (size_t i : wanting) {
+          if (halted()) return;
+          SampleResult got = sample(planned, running[i]);
+          if (got.outcome != Outcome::ok) {
+            journal_.fail(running[i].trial_id, got.outcome, got.message);
+            --summary_.outcomes[Outcome::ok];
+            ++summary_.outcomes[got.outcome];
+            dropped.push_back(i);
+            continue;
+          }
+          got.sample.final_round = final_rounds;
+          got.sample.round = static_cast<int>(samples[i].size());
+          samples[i].push_back(got.sample);
+          journal_.append_sample(running[i].trial_id, got.sample);
+          observer_.measuring(++taken, final_rounds);
+          compiler_.poll(std::chrono::milliseconds(0));
+        }
+        std::ranges::sort(dropped, std::greater{});
+        for (size_t i : dropped) {
+          running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+          samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+      }
+    }
+  }
+
+  SampleResult sample(const PlannedProblem& planned, Running& candidate) {
+    if (!candidate.prepared) {
+      StepResult ready = begin(planned);
+      if (ready.outcome == Outcome::ok)
+        ready = executor_->prepare(candidate.handle, candidate.candidate->variant, kernel_of(*candidate.candidate));
+      if (ready.outcome != Outcome::ok) return {ready, {}};
+      candidate.prepared = true;
+    }
+    return executor_->sample(candidate.handle, o_.regime);
+  }
+
+  const SweepOptions& o_;
+  Compiler& compiler_;
+  Executor* executor_;
+  Journal& journal_;
+  SweepObserver& observer_;
+  const std::atomic<bool>& stop_;
+  std::mt19937_64 order_;
+  Clock::time_point started_ = Clock::now();
+  SweepSummary summary_;
+  std::set<std::string> pending_;
+  size_t to_compile_ = 0;
+  std::map<std::string, CompiledKernel> failed_;
+  bool problem_begun_ = false;
+};
+
+}  // namespace
+
+SweepSummary run_sweep(const SweepOptions& options, Compiler& compiler, Executor* executor, Journal& journal,
+                       SweepObserver& observer, const std::atomic<bool>& stop) {
+  return Sweep(options, compiler, executor, journal, observer, stop).run();
+}
+
+}  // namespace gemmtune

@@ -1,0 +1,86 @@
+// The sweep: shapes in, trials out. Knows compiler, device, store and display only as interfaces.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gemm/shape_list.h"
+#include "search/compiler.h"
+#include "search/executor.h"
+#include "search/space.h"
+#include "search/strategy.h"
+
+namespace gemmtune {
+
+/// Where trials are kept. Every call is durable when it returns.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  virtual std::optional<CompiledKernel> find_kernel(const std::string& key) = 0;
+  virtual void put_kernel(const CompiledKernel& kernel) = 0;
+
+  struct Known {
+    int64_t id;
+    std::string config, kernel_key;
+    Outcome outcome;
+    std::vector<Sample> samples;
+  };
+  /// Trials of this problem on this device (and regime) that an earlier, perhaps interrupted, sweep left.
+  virtual std::vector<Known> known_trials(const Problem& problem, Regime regime) = 0;
+  virtual int64_t record(const Trial& trial) = 0;
+  virtual void append_sample(int64_t trial_id, const Sample& sample) = 0;
+  /// A trial that was `ok` failed later.
+  virtual void fail(int64_t trial_id, Outcome outcome, const std::string& message) = 0;
+  /// Chooses and stores the winner of a problem; its median in us, if there is one.
+  virtual std::optional<double> settle(const Problem& problem, Regime regime) = 0;
+};
+
+/// What a display may want to know. All calls come from the sweep's thread.
+class SweepObserver {
+ public:
+  virtual ~SweepObserver() = default;
+  virtual void planned(size_t trials, size_t kernels, size_t cached) = 0;
+  virtual void compiling(size_t done, size_t total) = 0;
+  virtual void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) = 0;
+  virtual void trial_finished(const Trial& trial) = 0;
+  virtual void measuring(size_t samples_done, bool final_rounds) = 0;
+  virtual void problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
+                                size_t candidates) = 0;
+};
+
+struct SweepOptions {
+  const KernelFamily* family = nullptr;
+  const ArchSpec* arch = nullptr;
+  ProblemClass cls;
+  std::vector<ListedShape> shapes;
+  Restrictions restrictions;
+  const Strategy* strategy = nullptr;
+  int trials = 32;  ///< per shape
+  std::optional<std::chrono::seconds> time_budget;
+  Regime regime = Regime::burst;
+  uint64_t seed = 1;
+  float alpha = 1, beta = 0;
+};
+
+struct SweepSummary {
+  std::map<Outcome, int> outcomes;  ///< of this run's trials and those it found
+  int kernels_compiled = 0, kernels_cached = 0;
+  std::vector<double> compile_ms;   ///< of this run
+  int trials_resumed = 0;           ///< found in the journal
+  std::vector<std::string> without_winner;  ///< shapes, only where times are taken
+  std::vector<std::string> skipped;         ///< shapes that have no legal configuration, with the reason
+  bool interrupted = false;
+  bool out_of_time = false;
+};
+
+/// Runs until done, out of time, or `stop`. Without an executor the outcome is `compiled` at best.
+/// Throws EnvironmentError when compiler or device are gone for good; what was recorded stays.
+SweepSummary run_sweep(const SweepOptions& options, Compiler& compiler, Executor* executor, Journal& journal,
+                       SweepObserver& observer, const std::atomic<bool>& stop);
+
+}  // namespace gemmtune

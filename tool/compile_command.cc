@@ -1,0 +1,160 @@
+// gemmtune compile
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "gemm/error.h"
+#include "gpu/compile_pool.h"
+#include "kernel_templates/render.h"
+#include "search/static_check.h"
+#include "tool/command.h"
+#include "tool/options.h"
+
+namespace gemmtune {
+namespace {
+
+struct CompileArguments {
+  CommonOptions common;
+  std::string dump;
+  int jobs = 0, limit = 64;
+};
+
+/// Every legal combination of the values that --set names; knobs that it does not name stay at their defaults.
+std::vector<Config> named_configs(const KernelFamily& family, const ArchSpec& arch, const ProblemClass& cls,
+                                  const Restrictions& set, int limit, std::vector<std::string>& illegal) {
+  std::vector<Config> all = {family.default_config()};
+  for (size_t i = 0; i < family.knobs().size(); ++i) {
+    auto named = set.find(family.knobs()[i].name);
+    if (named == set.end()) continue;
+    std::vector<Config> next;
+    for (const Config& config : all)
+      for (int value : named->second) {
+        next.push_back(config);
+        next.back().values[i] = value;
+      }
+    all = std::move(next);
+    if (static_cast<int>(all.size()) > 100000) throw UsageError("--set names more than 100000 combinations");
+  }
+  Space space(family, arch, cls, std::nullopt);
+  std::vector<Config> legal;
+  for (const Config& config : all) {
+    std::vector<std::string> reasons = space.violations(config);
+    if (reasons.empty()) {
+      legal.push_back(config);
+    } else if (illegal.size() < 8) {
+      illegal.push_back(fmt::format("{}: {}", brief_text(family.knobs(), config), reasons.front()));
+    }
+  }
+  if (legal.empty()) throw UsageError(fmt::format("no legal configuration: {}", illegal.front()));
+  if (static_cast<int>(legal.size()) > limit)
+    throw UsageError(fmt::format("--set names {} legal configurations; compile takes --limit {}", legal.size(), limit));
+  return legal;
+}
+
+void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (!file) throw EnvironmentError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+}
+
+int run(const CompileArguments& a) {
+  CommonOptions common = a.common;
+  common.device = "none";
+  const ArchSpec& arch = *target(common).arch;
+  Format format = parse_format(a.common.format);
+  const KernelFamily& family = family_for(arch);
+  ProblemClass cls = problem_class(a.common);
+  std::vector<std::string> illegal;
+  std::vector<Config> configs =
+      named_configs(family, arch, cls, restrictions(a.common, family), a.limit, illegal);
+  for (const std::string& reason : illegal) fmt::print(stderr, "not legal, left out: {}\n", reason);
+
+  if (!a.dump.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(a.dump, error);
+    if (error) throw EnvironmentError(fmt::format("cannot make folder {}: {}", a.dump, error.message()));
+  }
+  CompilePool compiler(a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  std::vector<std::string> keys, sources;
+  for (const Config& config : configs) {
+    sources.push_back(render({&family, &arch, cls, config}));
+    keys.push_back(compile_key(sources.back(), std::string(arch.name), compiler.toolchain()));
+    // Configs that differ in launch parameters alone share a kernel: compiled once.
+    if (std::find(keys.begin(), keys.end() - 1, keys.back()) == keys.end() - 1)
+      compiler.submit({keys.back(), sources.back(), std::string(arch.name)});
+  }
+
+  Table table({{"config", "config (knobs off their default)", true},
+               {"outcome", "outcome", true},
+               {"registers", "registers"},
+               {"spill_bytes", "spills"},
+               {"stack_bytes", "stack"},
+               {"smem_bytes", "smem bytes"},
+               {"tmem_columns", "tmem"},
+               {"mma", "mma"},
+               {"tma_load", "tma.load"},
+               {"commit", "commit"},
+               {"mbarrier_wait", "wait"},
+               {"tmem_load", "tmem.ld"},
+               {"as_designed", "counts as designed", true},
+               {"compile_ms", "ms"}});
+  std::map<std::string, CompileResult> results;
+  bool all_good = true;
+  for (size_t i = 0; i < configs.size(); ++i) {
+    if (!results.contains(keys[i])) results[keys[i]] = compiler.take(keys[i]);
+    const CompileResult& result = results[keys[i]];
+    std::string brief = brief_text(family.knobs(), configs[i]);
+    if (!result.ok) {
+      all_good = false;
+      fmt::print(stderr, "{}: {}\n", brief, result.log);
+      table.add({brief, name(Outcome::compile_failed), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},
+                 Cell::real(result.compile_ms, 0)});
+      continue;
+    }
+    LaunchPlan plan = family.plan(configs[i], cls, arch, {1, 1, 1}, {1, 1}, 1, 0);
+    StaticEvidence e = result.evidence;
+    e.dynamic_smem_bytes = plan.dynamic_smem_bytes;
+    e.tmem_columns = family.tmem_columns(configs[i]);
+    std::string rejected = static_violation(e, static_cast<int>(plan.block.x), arch);
+    if (!rejected.empty()) fmt::print(stderr, "{}: {}\n", brief, rejected);
+    const InstructionCounts& c = e.counts;
+    bool as_designed = c == family.expected_counts(configs[i], cls);
+    all_good = all_good && rejected.empty();
+    table.add({brief, name(rejected.empty() ? Outcome::compiled : Outcome::rejected_static), e.registers,
+               e.spill_store_bytes + e.spill_load_bytes, e.stack_bytes, e.static_smem_bytes + e.dynamic_smem_bytes,
+               e.tmem_columns, c.mma, c.tma_load, c.commit, c.mbarrier_wait, c.tmem_load, as_designed ? "yes" : "no",
+               Cell::real(result.compile_ms, 0)});
+    if (!a.dump.empty()) {
+      std::string stem = fmt::format("{}_{}_{}_{}", family.name(), arch.name, to_string(cls), keys[i].substr(0, 12));
+      std::filesystem::path base = std::filesystem::path(a.dump) / stem;
+      write_file(base.string() + ".cu", sources[i]);
+      write_file(base.string() + ".ptx", result.ptx);
+      write_file(base.string() + ".cubin", result.cubin);
+    }
+  }
+  fmt::print("{}", table.render(format));
+  return all_good ? kDone : kNoWinner;
+}
+
+}  // namespace
+
+void declare_compile(CLI::App& app, int& status) {
+  auto a = std::make_shared<CompileArguments>();
+  add_arch_option(app, a->common);
+  add_set_option(app, a->common);
+  add_type_options(app, a->common);
+  app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
+  app.add_option("--dump", a->dump, "write source, PTX and cubin of each kernel into this folder")->type_name("DIR");
+  app.add_option("--limit", a->limit, "refuse more configurations than this (default 64)")->type_name("N");
+  app.add_option("--jobs", a->jobs, "compile workers (default: all cores)")->type_name("N");
+  add_format_option(app, a->common);
+  app.callback([a, &status] { status = run(*a); });
+}
+
+}  // namespace gemmtune

@@ -1,0 +1,91 @@
+// gemmtune export
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "db/export.h"
+#include "db/winners.h"
+#include "gemm/error.h"
+#include "gemm/suggest.h"
+#include "tool/command.h"
+#include "tool/db_journal.h"
+#include "tool/options.h"
+
+namespace gemmtune {
+namespace {
+
+struct ExportArguments {
+  CommonOptions common;
+  std::string format = "header", output, regime = "burst", gpu;
+  bool any_class = true;
+};
+
+void write(const std::string& text, const std::string& path) {
+  if (path.empty()) {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw EnvironmentError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+int run(const ExportArguments& a) {
+  if (a.format != "header" && a.format != "json" && a.format != "csv") {
+    const std::vector<std::string> known = {"header", "json", "csv"};
+    throw UsageError(fmt::format("unknown format '{}'{}: header, json or csv", a.format, did_you_mean(a.format, known)));
+  }
+  ExportFilter filter;
+  filter.regime = parse_regime(a.regime);
+  if (!a.common.arch.empty()) filter.arch = std::string(find_arch(a.common.arch).name);
+  if (!a.gpu.empty()) filter.device_name = a.gpu;
+  std::vector<ListedShape> shapes = listed_shapes(a.common, false);
+  ProblemClass cls = problem_class(a.common);
+  if (!a.any_class && shapes.empty()) filter.cls = cls;
+  for (const ListedShape& listed : shapes) filter.problems.push_back({cls, listed.shape});
+
+  Store store(a.common.db, OpenMode::read_only);
+  Exportable found = exportable_winners(store, filter);
+  for (const std::string& reason : found.skipped) fmt::print(stderr, "not exported: {}\n", reason);
+  Provenance provenance{GEMMTUNE_VERSION, a.common.db,
+                        fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))};
+  auto knobs_of = [](std::string_view family) -> const std::vector<Knob>* {
+    const KernelFamily* known = find_family(family);
+    return known == nullptr ? nullptr : &known->knobs();
+  };
+  write(a.format == "header" ? to_header(found.rows, provenance, knobs_of)
+        : a.format == "json" ? to_json(found.rows, provenance)
+                             : to_csv(found.rows),
+        a.output);
+  fmt::print(stderr, "{} winners exported{}\n", found.rows.size(),
+             a.output.empty() ? "" : fmt::format(" to {}", a.output));
+  return found.rows.empty() || !found.skipped.empty() ? kNoWinner : kDone;
+}
+
+}  // namespace
+
+void declare_export(CLI::App& app, int& status) {
+  auto a = std::make_shared<ExportArguments>();
+  app.add_option("--format", a->format, "header, json, csv (default header)")->type_name("FMT");
+  app.add_option("--output,-o", a->output, "file to write (default: stdout)")->type_name("FILE");
+  add_shape_options(app, a->common);
+  add_arch_option(app, a->common);
+  app.add_option("--gpu", a->gpu, "only winners of this device, by name: \"NVIDIA H200\"")->type_name("NAME");
+  app.add_option("--regime", a->regime, "burst, sustained (default burst)")->type_name("NAME");
+  add_type_options(app, a->common);
+  app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
+  add_db_option(app, a->common);
+  app.callback([a, &status, &app] {
+    for (const char* option : {"--dtype", "--out-dtype", "--a-major", "--b-major", "--beta"})
+      if (app.get_option(option)->count() > 0) a->any_class = false;
+    status = run(*a);
+  });
+}
+
+}  // namespace gemmtune

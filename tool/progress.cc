@@ -1,0 +1,96 @@
+#include "tool/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace gemmtune {
+namespace {
+
+std::string first_line(const std::string& text) {
+  std::string line = text.substr(0, text.find('\n'));
+  return line.size() > 200 ? line.substr(0, 197) + "..." : line;
+}
+
+}  // namespace
+
+std::string shape_text(const ListedShape& shape) {
+  return shape.name.empty() ? to_string(shape.shape) : fmt::format("{} ({})", to_string(shape.shape), shape.name);
+}
+
+Progress::Progress() {
+  const char* term = std::getenv("TERM");
+  terminal_ = ::isatty(STDERR_FILENO) && !(term != nullptr && std::string_view(term) == "dumb");
+}
+
+Progress::~Progress() { live(""); }
+
+void Progress::live(const std::string& text) {
+  if (!terminal_) return;
+  auto now = std::chrono::steady_clock::now();
+  if (!text.empty() && now - drawn_ < std::chrono::milliseconds(80)) return;
+  if (text.empty() && !dirty_) return;
+  drawn_ = now;
+  dirty_ = !text.empty();
+  fmt::print(stderr, "\r\033[2K{}", text);
+  std::fflush(stderr);
+}
+
+void Progress::line(const std::string& text) {
+  live("");
+  fmt::print(stderr, "{}\n", text);
+}
+
+std::string Progress::left() const {
+  if (index_ == 0) return "";
+  auto spent = std::chrono::steady_clock::now() - started_;
+  auto left = std::chrono::duration_cast<std::chrono::seconds>(spent * (count_ - index_) / index_).count();
+  return left < 120 ? fmt::format(", about {} s left", left) : fmt::format(", about {} min left", left / 60);
+}
+
+void Progress::planned(size_t trials, size_t kernels, size_t cached) {
+  line(fmt::format("{} trials, {} distinct kernels, {} of them compiled before", trials, kernels, cached));
+}
+
+void Progress::compiling(size_t done, size_t total) {
+  compiled_ = done;
+  to_compile_ = total;
+  live(fmt::format("[{}/{}] {}: kernels compiled {}/{}{}", index_ + 1, count_, shape_, done, total, left()));
+}
+
+void Progress::problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) {
+  index_ = index;
+  count_ = count;
+  candidates_ = candidates;
+  trials_ = 0;
+  shape_ = to_string(shape.shape);
+}
+
+void Progress::trial_finished(const Trial& trial) {
+  ++trials_;
+  bool expected = trial.outcome == Outcome::ok || trial.outcome == Outcome::compiled ||
+                  trial.outcome == Outcome::rejected_static;
+  if (!expected)
+    line(fmt::format("{} {} {}: {}", to_string(trial.problem.shape), name(trial.outcome), trial.config,
+                     first_line(trial.message)));
+  live(fmt::format("[{}/{}] {}: trial {}/{}{}", index_ + 1, count_, shape_, trials_, candidates_, left()));
+}
+
+void Progress::measuring(size_t samples_done, bool final_rounds) {
+  live(fmt::format("[{}/{}] {}: {} sample {}{}", index_ + 1, count_, shape_, final_rounds ? "final" : "screening",
+                   samples_done, left()));
+}
+
+void Progress::problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
+                                size_t candidates) {
+  std::string what = winner_us ? fmt::format("{:.2f} us, {} of {} variants ok", *winner_us, ok, candidates)
+                               : fmt::format("{} variants, {} validated", candidates, ok);
+  ++index_;
+  line(fmt::format("[{}/{}] {}: {}{}", index_, count_, shape_text(shape), what, index_ < count_ ? left() : ""));
+  --index_;
+}
+
+}  // namespace gemmtune

@@ -1,0 +1,41 @@
+// What a person sees while a sweep runs: one live line on a terminal, one plain line a shape elsewhere. On stderr.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "search/sweep.h"
+
+namespace gemmtune {
+
+class Progress final : public SweepObserver {
+ public:
+  Progress();
+  ~Progress() override;
+
+  void planned(size_t trials, size_t kernels, size_t cached) override;
+  void compiling(size_t done, size_t total) override;
+  void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) override;
+  void trial_finished(const Trial& trial) override;
+  void measuring(size_t samples_done, bool final_rounds) override;
+  void problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
+                        size_t candidates) override;
+
+ private:
+  void live(const std::string& text);
+  void line(const std::string& text);
+  std::string left() const;
+
+  bool terminal_;
+  bool dirty_ = false;
+  size_t index_ = 0, count_ = 0, candidates_ = 0, trials_ = 0;
+  size_t compiled_ = 0, to_compile_ = 0;
+  std::string shape_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point drawn_{};
+};
+
+/// "4096x4096x4096" or "4096x4096x4096 (qkv, 256 tokens)".
+std::string shape_text(const ListedShape& shape);
+
+}  // namespace gemmtune

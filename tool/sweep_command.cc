@@ -1,0 +1,179 @@
+// gemmtune sweep
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "db/queries.h"
+#include "gemm/error.h"
+#include "gpu/compile_pool.h"
+#include "gpu/gpu_executor.h"
+#include "search/roofline.h"
+#include "tool/command.h"
+#include "tool/db_journal.h"
+#include "tool/options.h"
+#include "tool/progress.h"
+#include "tool/winner_table.h"
+
+namespace gemmtune {
+namespace {
+
+std::atomic<bool> g_stop{false};
+
+/// The first Ctrl-C ends the sweep between two steps; a second one ends the process at once. Both keep what is stored.
+void stop_on_signal(int) {
+  if (g_stop.exchange(true)) ::_exit(kInterrupted);
+}
+
+struct SweepArguments {
+  CommonOptions common;
+  std::string strategy = "ranked", regime = "burst", time;
+  int trials = 32, jobs = 0;
+  uint64_t seed = 1;
+};
+
+/// What the compile-only sweep can say of each shape: space, static evidence, roofline. No times.
+std::string static_table(const SweepOptions& o, const Target& where, Store& store, int64_t device_id, Format format) {
+  const DeviceSpec& rates = rates_for(where);
+  Table table({{"m", "M"}, {"n", "N"}, {"k", "K"}, {"name", "name", true}, {"legal_configs", "legal configs"},
+               {"tried", "tried"}, {"compiled", "compiled"}, {"rejected_static", "rejected"},
+               {"compile_failed", "failed"}, {"min_registers", "registers"}, {"max_registers", "to"},
+               {"roofline_us", "roofline us"}, {"bound_by", "bound by", true}});
+  for (const ListedShape& listed : o.shapes) {
+    Problem problem{o.cls, listed.shape};
+    int64_t legal = Space(*o.family, *o.arch, o.cls, listed.shape, o.restrictions).count();
+    TrialFilter filter;
+    filter.problem = problem;
+    filter.device_id = device_id;
+    filter.arch = std::string(o.arch->name);
+    std::map<Outcome, int> counts;
+    int tried = 0, low = 0, high = 0;
+    for (const StoredTrial& stored : store.trials(filter)) {
+      ++tried;
+      ++counts[stored.trial.outcome];
+      std::optional<CompiledKernel> kernel = store.find_kernel(stored.trial.kernel_key);
+      if (!kernel || !kernel->ok) continue;
+      int registers = kernel->evidence.registers;
+      low = low == 0 ? registers : std::min(low, registers);
+      high = std::max(high, registers);
+    }
+    Roofline bound = roofline(problem, rates);
+    table.add({listed.shape.m, listed.shape.n, listed.shape.k, listed.name, legal, tried, counts[Outcome::compiled],
+               counts[Outcome::rejected_static], counts[Outcome::compile_failed], low, high,
+               Cell::real(bound.bound_us(), 2), bound.bound_by()});
+  }
+  return table.render(format);
+}
+
+void print_summary(const SweepSummary& s, size_t workers) {
+  std::vector<std::string> parts;
+  for (const auto& [outcome, count] : s.outcomes)
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, name(outcome)));
+  fmt::print(stderr, "outcomes: {}{}\n", fmt::join(parts, ", "),
+             s.trials_resumed ? fmt::format(" ({} of them from an earlier run)", s.trials_resumed) : "");
+  std::vector<double> ms = s.compile_ms;
+  std::ranges::sort(ms);
+  if (!ms.empty())
+    fmt::print(stderr, "compiled {} kernels: median {:.0f} ms, slowest {:.0f} ms each on one core ({} workers)\n",
+               ms.size(), ms[ms.size() / 2], ms.back(), workers);
+  for (const std::string& text : s.skipped) fmt::print(stderr, "skipped {}\n", text);
+}
+
+int run(const SweepArguments& a, const std::string& command_line) {
+  Target where = target(a.common);
+  Format format = parse_format(a.common.format);
+  SweepOptions o;
+  o.arch = where.arch;
+  o.family = &family_for(*where.arch);
+  o.cls = problem_class(a.common);
+  o.shapes = listed_shapes(a.common, true);
+  o.restrictions = restrictions(a.common, *o.family);
+  o.strategy = &find_strategy(a.strategy);
+  o.regime = parse_regime(a.regime);
+  if (o.regime == Regime::sustained) throw UsageError("--regime sustained: sweeps take burst times only so far");
+  if (a.trials < 1 || a.trials > 1000000) throw UsageError("--trials: a number from 1 to 1000000");
+  if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
+  o.trials = a.trials;
+  if (!a.time.empty()) o.time_budget = parse_duration(a.time);
+  o.seed = a.seed;
+  o.alpha = static_cast<float>(a.common.alpha);
+  o.beta = static_cast<float>(a.common.beta);
+
+  Store store(a.common.db);
+  int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  CompilePool compiler(jobs);
+  std::unique_ptr<GpuExecutor> gpu;
+  if (where.gpu) gpu = std::make_unique<GpuExecutor>(where.gpu->index);
+
+  DeviceRecord device;
+  if (gpu) {
+    device = gpu->device();
+  } else {
+    device.name = "none";
+    device.arch = where.arch->name;
+  }
+  int64_t sweep = store.start_sweep(command_line, a.seed, GEMMTUNE_VERSION);
+  DbJournal journal(store, device, sweep);
+
+  struct sigaction action {};
+  action.sa_handler = stop_on_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  SweepSummary summary;
+  {
+    Progress progress;
+    summary = run_sweep(o, compiler, gpu.get(), journal, progress, g_stop);
+  }
+  print_summary(summary, static_cast<size_t>(jobs));
+  if (summary.interrupted) {
+    fmt::print(stderr, "interrupted: what was measured is in {}; the same command resumes\n", a.common.db);
+    return kInterrupted;
+  }
+  if (summary.out_of_time) {
+    fmt::print(stderr, "the time of {} is used up; the same command goes on from here\n", a.time);
+  } else {
+    store.finish_sweep(sweep);
+  }
+  if (gpu) {
+    std::vector<Problem> problems;
+    for (const ListedShape& listed : o.shapes) problems.push_back({o.cls, listed.shape});
+    fmt::print("{}", winner_table(store, problems, o.shapes, device.uuid, o.regime, rates_for(where), 1, format));
+    return summary.without_winner.empty() && summary.skipped.empty() ? kDone : kNoWinner;
+  }
+  fmt::print("{}", static_table(o, where, store, store.device_id(device), format));
+  fmt::print(stderr, "static evidence only ({}): every kernel compiled for {} and checked, none run, so no times and no "
+             "winners; rooflines are {}'s published rates\n",
+             where.no_gpu_reason, where.arch->name, rates_for(where).name);
+  bool all_compiled = summary.skipped.empty() && summary.outcomes[Outcome::compile_failed] == 0;
+  return all_compiled ? kDone : kNoWinner;
+}
+
+}  // namespace
+
+void declare_sweep(CLI::App& app, int& status) {
+  auto a = std::make_shared<SweepArguments>();
+  add_shape_options(app, a->common);
+  add_arch_option(app, a->common);
+  add_device_option(app, a->common);
+  add_type_options(app, a->common);
+  add_scaling_options(app, a->common);
+  add_set_option(app, a->common);
+  app.add_option("--strategy", a->strategy, "ranked, random, exhaustive (default ranked)")->type_name("NAME");
+  app.add_option("--trials", a->trials, "variants to try for each shape (default 32)")->type_name("N");
+  app.add_option("--time", a->time, "stop the whole sweep after: 90s, 10m, 2h")->type_name("TIME");
+  app.add_option("--regime", a->regime, "burst (default burst)")->type_name("NAME");
+  app.add_option("--jobs", a->jobs, "compile workers (default: all cores)")->type_name("N");
+  app.add_option("--seed", a->seed, "of every random choice (default 1)")->type_name("N");
+  add_db_option(app, a->common);
+  add_format_option(app, a->common);
+  app.callback([a, &status, &app] {
+    std::string command_line = "gemmtune sweep";
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& value : option->results()) command_line += " --" + option->get_single_name() + " " + value;
+    status = run(*a, command_line);
+  });
+}
+
+}  // namespace gemmtune
