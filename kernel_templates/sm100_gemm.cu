@@ -76,7 +76,7 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, Ring ring, W
     int n = static_cast<int>(tile.n) * knob::tile_n + static_cast<int>(work.rank_m % kGroup) * kTileBRows;
 #pragma unroll 1
     for (int k = 0; k < work.k_tiles; ++k) {
-      mbarrier_wait_cluster(ring.empty + 8 * at.index, at.parity ^ 1);
+      mbarrier_wait(ring.empty + 8 * at.index, at.parity ^ 1);
       u32 stage = ring.stages + at.index * kStageBytes;
       if (even) mbarrier_arrive_expect_tx(ring.full + 8 * at.index, kPairTransaction);
       u32 barrier = full + 8 * at.index;
@@ -90,7 +90,7 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, Ring ring, W
   // The last commits signal barriers that nothing else waits for: stay until they have arrived.
 #pragma unroll 1
   for (int s = 0; s < knob::stages; ++s) {
-    mbarrier_wait_cluster(ring.empty + 8 * at.index, at.parity ^ 1);
+    mbarrier_wait(ring.empty + 8 * at.index, at.parity ^ 1);
     at.advance();
   }
 }

@@ -53,7 +53,7 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, u32 ring, u3
     int n = static_cast<int>(tile.n * knob::cluster_n + rank.n) * knob::tile_n;
 #pragma unroll 1
     for (int k = 0; k < k_tiles; ++k) {
-      mbarrier_wait_cluster(empty + 8 * at.index, at.parity ^ 1);
+      mbarrier_wait(empty + 8 * at.index, at.parity ^ 1);
       u32 barrier = full + 8 * at.index;
       u32 stage = ring + at.index * kStageBytes;
       mbarrier_arrive_expect_tx(barrier, kStageTransaction);
@@ -76,7 +76,7 @@ DEVICE void release(u32 empty_barrier, Ranks rank) {
     u32 target = thread < knob::cluster_n
                      ? rank.m + thread * knob::cluster_m
                      : (other < rank.m ? other : other + 1) + rank.n * knob::cluster_m;
-    mbarrier_arrive_cluster(map_to_rank(empty_barrier, target));
+    mbarrier_arrive_remote(map_to_rank(empty_barrier, target));
   }
 }
 

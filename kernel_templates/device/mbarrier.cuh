@@ -17,9 +17,16 @@ DEVICE void mbarrier_arrive_expect_tx(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-/// `barrier` may lie in a peer (map_to_rank); publishes what this thread read or wrote to the whole cluster.
+/// `barrier` may lie in a peer (map_to_rank). Cluster scope is for data: use it where the arrival publishes what this
+/// thread read or wrote with ordinary instructions.
 DEVICE void mbarrier_arrive_cluster(u32 barrier) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/// `barrier` may lie in a peer. For hand-overs between asynchronous units alone (an MMA has read, a copy may write):
+/// nothing of this thread's own memory accesses is published, and cluster scope would cost a fence each time.
+DEVICE void mbarrier_arrive_remote(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 DEVICE void mbarrier_arrive(u32 barrier) {
