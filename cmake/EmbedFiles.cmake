@@ -15,5 +15,5 @@ function(gemmtune_embed_files target stem)
       -DSTEM=${stem} -P ${CMAKE_SOURCE_DIR}/cmake/embed_script.cmake
     DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed_script.cmake VERBATIM)
   target_sources(${target} PRIVATE ${out}.cc)
-  target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  target_include_directories(${target} PUBLIC ${CMAKE_BINARY_DIR}/generated)
 endfunction()

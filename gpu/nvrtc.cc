@@ -13,6 +13,7 @@
 namespace gemmtune {
 
 std::vector<std::string> nvrtc_paths() {
+  if (const char* exact = std::getenv("GEMMTUNE_NVRTC"); exact && *exact) return {exact};
   std::vector<std::string> paths;
   auto add_folder = [&](const std::string& folder) {
     for (const char* file : {"libnvrtc.so", "libnvrtc.so.13"}) paths.push_back(folder + "/" + file);
@@ -25,6 +26,9 @@ std::vector<std::string> nvrtc_paths() {
 }
 
 Nvrtc::Nvrtc() : library_(nvrtc_paths()) {
+  if (const char* exact = std::getenv("GEMMTUNE_NVRTC"); !library_ && exact && *exact)
+    throw EnvironmentError(fmt::format("NVRTC not found: GEMMTUNE_NVRTC names {}, which cannot be loaded; correct or "
+                                       "unset it", exact));
   if (!library_)
     throw EnvironmentError(
         "NVRTC not found (libnvrtc.so.13): set CUDA_HOME to a CUDA 13 toolkit or run scripts/toolkit.sh");

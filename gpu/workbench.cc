@@ -172,11 +172,12 @@ ValidationCase CheckSet::judge(const PreparedLaunch& run) {
              : type == DType::bf16 ? from_bf16_bits(static_cast<uint16_t>(bits))
                                    : from_f16_bits(static_cast<uint16_t>(bits));
     };
+    auto text = [](float value) { return std::isnan(value) ? std::string("NaN") : fmt::format("{}", value); };
     int64_t n = problem_.shape.n;
     result.first_mismatch = fmt::format(
         "row {}, column {}: got {}, want {}", static_cast<int64_t>(verdict.first) / n,
-        static_cast<int64_t>(verdict.first) % n, element(d_.address(), problem_.cls.out),
-        element(expected_.address(), fill_ == Fill::normal ? DType::f32 : problem_.cls.out));
+        static_cast<int64_t>(verdict.first) % n, text(element(d_.address(), problem_.cls.out)),
+        text(element(expected_.address(), fill_ == Fill::normal ? DType::f32 : problem_.cls.out)));
   }
   if (fill_ == Fill::normal && result.mismatches == 0) {
     check(cuda.MemcpyDtoDAsync(repeat_.address(), d_.address(), repeat_.bytes(), stream_), "cuMemcpyDtoDAsync");

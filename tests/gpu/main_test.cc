@@ -1,0 +1,14 @@
+// Workers are this very program started again, so the test program must know the worker roles.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tool/internal_worker.h"
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "internal-worker") return gemmtune::run_internal_worker(arguments);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,234 @@
+// The sweep against recording fakes: no CUDA, no database.
+#include "search/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace gemmtune {
+namespace {
+
+struct FakeCompiler : Compiler {
+  std::vector<std::string> submitted;
+  std::set<std::string> spills, broken;  ///< by substring of the source
+  std::map<std::string, CompileResult> results;
+
+  Toolchain toolchain() const override { return {"fake", "1"}; }
+  void submit(CompileRequest request) override {
+    submitted.push_back(request.key);
+    CompileResult result;
+    result.key = request.key;
+    result.ok = true;
+    result.cubin = "cubin";
+    result.evidence.registers = 64;
+    for (const std::string& text : spills)
+      if (request.source.find(text) != std::string::npos) result.evidence.spill_store_bytes = 4;
+    for (const std::string& text : broken)
+      if (request.source.find(text) != std::string::npos) result.ok = false, result.log = "boom";
+    results[request.key] = result;
+  }
+  CompileResult take(const std::string& key) override { return results.at(key); }
+  bool poll(std::chrono::milliseconds) override { return false; }
+};
+
+struct FakeExecutor : Executor {
+  std::map<int, std::string> loaded;
+  std::set<std::string> wrong, hangs_in_timing;  ///< by substring of the config
+  int begun = 0, validated = 0, samples = 0;
+  int die_after_samples = 1 << 30;
+
+  static bool any(const std::set<std::string>& set, const std::string& config) {
+    for (const std::string& text : set)
+      if (config.find(text) != std::string::npos) return true;
+    return false;
+  }
+  DeviceRecord device() const override { return {"GPU-fake", "NVIDIA H200", "sm_90a", 132, 60 << 20, 0, ""}; }
+  StepResult begin_problem(const Problem&, float, float) override {
+    ++begun;
+    loaded.clear();
+    return {};
+  }
+  StepResult prepare(int handle, const Variant& v, const CompiledKernel&) override {
+    loaded[handle] = to_text(v.family->knobs(), v.config);
+    return {};
+  }
+  ValidationResult validate(int handle) override {
+    ++validated;
+    ValidationResult result;
+    result.validation.by = ValidatedBy::gpu;
+    result.validation.cases.push_back({});
+    if (any(wrong, loaded.at(handle))) {
+      result.outcome = Outcome::wrong_result;
+      result.validation.cases[0].mismatches = 1;
+    }
+    return result;
+  }
+  SampleResult sample(int handle, Regime) override {
+    if (++samples > die_after_samples) throw std::runtime_error("power cut");
+    SampleResult result;
+    if (any(hangs_in_timing, loaded.at(handle))) {
+      result.outcome = Outcome::timed_out;
+      return result;
+    }
+    // More stages, faster: the winner is known.
+    result.sample.time_us = loaded.at(handle).find("stages=4") != std::string::npos ? 10 : 10.2;
+    result.sample.launches = 1;
+    return result;
+  }
+};
+
+struct FakeJournal : Journal {
+  std::map<std::string, CompiledKernel> kernels;
+  std::vector<Trial> trials;
+
+  std::optional<CompiledKernel> find_kernel(const std::string& key) override {
+    auto found = kernels.find(key);
+    return found == kernels.end() ? std::nullopt : std::optional(found->second);
+  }
+  void put_kernel(const CompiledKernel& kernel) override { kernels[kernel.key] = kernel; }
+  std::vector<Known> known_trials(const Problem& problem, Regime) override {
+    std::vector<Known> known;
+    for (size_t i = 0; i < trials.size(); ++i)
+      if (trials[i].problem == problem)
+        known.push_back({static_cast<int64_t>(i), trials[i].config, trials[i].kernel_key, trials[i].outcome,
+                         trials[i].measurement ? trials[i].measurement->samples : SampleList()});
+    return known;
+  }
+  using SampleList = std::vector<Sample>;
+  int64_t record(const Trial& trial) override {
+    trials.push_back(trial);
+    return static_cast<int64_t>(trials.size()) - 1;
+  }
+  void append_sample(int64_t id, const Sample& sample) override {
+    trials[static_cast<size_t>(id)].measurement->samples.push_back(sample);
+  }
+  void fail(int64_t id, Outcome outcome, const std::string&) override {
+    trials[static_cast<size_t>(id)].outcome = outcome;
+  }
+  std::optional<double> settle(const Problem& problem, Regime) override {
+    std::optional<double> best;
+    for (const Trial& trial : trials)
+      if (trial.problem == problem && trial.outcome == Outcome::ok && trial.measurement &&
+          (!best || trial.measurement->median_us() < *best))
+        best = trial.measurement->median_us();
+    return best;
+  }
+};
+
+struct Quiet : SweepObserver {
+  void planned(size_t, size_t, size_t) override {}
+  void compiling(size_t, size_t) override {}
+  void problem_started(size_t, size_t, const ListedShape&, size_t) override {}
+  void trial_finished(const Trial&) override {}
+  void measuring(size_t, bool) override {}
+  void problem_finished(const ListedShape&, std::optional<double>, size_t, size_t) override {}
+};
+
+struct SweepTest : testing::Test {
+  SweepOptions options;
+  FakeCompiler compiler;
+  FakeExecutor executor;
+  FakeJournal journal;
+  Quiet observer;
+  std::atomic<bool> stop{false};
+
+  SweepTest() {
+    options.arch = &find_arch("sm_90a");
+    options.family = &family_for(*options.arch);
+    options.shapes = {{{256, 256, 256}, "", 1}, {{512, 256, 256}, "", 1}};
+    options.strategy = &find_strategy("exhaustive");
+    for (std::string_view text :
+         {"tile_k=64", "swizzle=128B", "tile_m=128", "tile_n=128", "consumers=2", "cluster_m=1", "cluster_n=1",
+          "persistent=no", "raster=m", "stages=2,3,4", "raster_group=1,8"})
+      add_restriction(*options.family, text, options.restrictions);
+  }
+  SweepSummary run(Executor* device) { return run_sweep(options, compiler, device, journal, observer, stop); }
+};
+
+TEST_F(SweepTest, CompilesEachKernelOnceAndRunsItForEveryShape) {
+  SweepSummary s = run(&executor);
+  EXPECT_EQ(compiler.submitted.size(), 3u);  // stages=2,3,4; raster_group is a launch parameter
+  EXPECT_EQ(s.outcomes[Outcome::ok], 12);    // 6 configs x 2 shapes
+  EXPECT_EQ(journal.trials.size(), 12u);
+  EXPECT_TRUE(s.without_winner.empty());
+  EXPECT_EQ(executor.begun, 2);
+}
+
+TEST_F(SweepTest, SecondRunDoesNothingAgain) {
+  run(&executor);
+  int samples = executor.samples, validated = executor.validated;
+  FakeCompiler fresh;
+  SweepSummary s = run_sweep(options, fresh, &executor, journal, observer, stop);
+  EXPECT_TRUE(fresh.submitted.empty());
+  EXPECT_EQ(executor.samples, samples);
+  EXPECT_EQ(executor.validated, validated);
+  EXPECT_EQ(s.trials_resumed, 12);
+  EXPECT_EQ(journal.trials.size(), 12u);
+}
+
+TEST_F(SweepTest, DyingMidwayLosesNothingAndResumesWithoutRepeating) {
+  executor.die_after_samples = 20;
+  EXPECT_THROW(run(&executor), std::runtime_error);
+  size_t stored = 0;
+  for (const Trial& trial : journal.trials) stored += trial.measurement->samples.size();
+  EXPECT_EQ(stored, 20u);
+  int validated = executor.validated;
+  EXPECT_EQ(validated, 6);
+  executor.die_after_samples = 1 << 30;
+  run(&executor);
+  EXPECT_EQ(executor.validated, 12);  // the six of the first shape are not validated again
+  EXPECT_EQ(journal.trials.size(), 12u);
+
+  FakeJournal undisturbed;
+  FakeExecutor again;
+  run_sweep(options, compiler, &again, undisturbed, observer, stop);
+  for (size_t i = 0; i < 12; ++i)
+    EXPECT_EQ(journal.trials[i].measurement->samples.size(), undisturbed.trials[i].measurement->samples.size());
+}
+
+TEST_F(SweepTest, AFailureCostsItsOwnRowOnly) {
+  compiler.broken = {"stages = 2;"};
+  compiler.spills = {"stages = 3;"};
+  executor.hangs_in_timing = {"raster_group=1"};
+  SweepSummary s = run(&executor);
+  EXPECT_EQ(s.outcomes[Outcome::compile_failed], 4);
+  EXPECT_EQ(s.outcomes[Outcome::rejected_static], 4);
+  EXPECT_EQ(s.outcomes[Outcome::timed_out], 2);
+  EXPECT_EQ(s.outcomes[Outcome::ok], 2);
+  EXPECT_TRUE(s.without_winner.empty());
+  for (const Trial& trial : journal.trials)
+    if (trial.outcome == Outcome::compile_failed) {
+      EXPECT_EQ(trial.message, "boom");
+    }
+}
+
+TEST_F(SweepTest, WrongResultsNeverWin) {
+  executor.wrong = {"stages"};
+  SweepSummary s = run(&executor);
+  EXPECT_EQ(s.outcomes[Outcome::wrong_result], 12);
+  EXPECT_EQ(s.without_winner.size(), 2u);
+  EXPECT_EQ(executor.samples, 0);
+}
+
+TEST_F(SweepTest, WithoutADeviceNothingIsTimedOrWon) {
+  SweepSummary s = run(nullptr);
+  EXPECT_EQ(s.outcomes[Outcome::compiled], 12);
+  for (const Trial& trial : journal.trials) EXPECT_FALSE(trial.measurement.has_value());
+}
+
+TEST_F(SweepTest, AShapeWithoutLegalConfigIsSkippedWithItsReason) {
+  options.shapes.push_back({{128, 128, 100}, "", 1});
+  SweepSummary s = run(&executor);
+  ASSERT_EQ(s.skipped.size(), 1u);
+  EXPECT_EQ(s.skipped[0].substr(0, 40), "128x128x100: no legal configuration (K =");
+}
+
+TEST_F(SweepTest, StopsBetweenStepsWhenAsked) {
+  stop = true;
+  SweepSummary s = run(&executor);
+  EXPECT_TRUE(s.interrupted);
+  EXPECT_TRUE(journal.trials.empty());
+}
+
+}  // namespace
+}  // namespace gemmtune
