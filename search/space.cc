@@ -43,6 +43,7 @@ Space::Space(const KernelFamily& family, const ArchSpec& arch, const ProblemClas
     int last = 0;
     for (const std::string& knob : constraint.knobs) last = std::max(last, knob_index(family.knobs(), knob));
     constraints_at_[static_cast<size_t>(last)].push_back(&constraint);
+    first_free_ = std::max(first_free_, static_cast<size_t>(last) + 1);
   }
 }
 
@@ -62,47 +63,51 @@ std::vector<std::string> Space::violations(const Config& config) const {
 
 bool Space::legal(const Config& config) const { return violations(config).empty(); }
 
-template <class Leaf>
-bool Space::walk(size_t knob, Config& config, const Leaf& leaf) const {
-  if (knob == values_.size()) return leaf(config, knob);
-  bool all_judged = std::all_of(constraints_at_.begin() + static_cast<std::ptrdiff_t>(knob), constraints_at_.end(),
-                                [](const auto& constraints) { return constraints.empty(); });
-  if (all_judged && leaf(config, knob) == false) return true;  // the leaf took the whole subtree
+template <class Visit>
+bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
+  if (knob >= first_free_) {
+    Step step = visit(config, knob);
+    if (step == Step::stop) return false;
+    if (step == Step::over || knob == values_.size()) return true;
+  }
   for (int value : values_[knob]) {
     config.values[knob] = value;
     bool rejected = std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
       return !constraint->violated(config, scope_).empty();
     });
-    if (!rejected && !walk(knob + 1, config, leaf)) return false;
+    if (!rejected && !walk(knob + 1, config, visit)) return false;
   }
   return true;
 }
 
-int64_t Space::count_where(const std::function<size_t(size_t)>& choices_of_free_knob) const {
+template <class Choices>
+int64_t Space::count_with(const Choices& choices) const {
   int64_t total = 0;
   Config config = family_.default_config();
-  walk(0, config, [&](const Config&, size_t first_free) {
+  walk(0, config, [&](const Config&, size_t unset) {
     int64_t subtree = 1;
-    for (size_t i = first_free; i < values_.size(); ++i) subtree *= static_cast<int64_t>(choices_of_free_knob(i));
+    for (size_t i = unset; i < values_.size(); ++i) subtree *= static_cast<int64_t>(choices(i));
     total += subtree;
-    // false inside the tree: do not descend. At a full config there is nothing to descend into, so go on.
-    return first_free == values_.size();
+    return Step::over;
   });
   return total;
 }
 
 int64_t Space::count() const {
-  return count_where([&](size_t knob) { return values_[knob].size(); });
+  return count_with([&](size_t knob) { return values_[knob].size(); });
 }
 
+// Launch parameters come last in every family, behind the last constraint, so that each free subtree holds one kernel
+// for every combination of its compiled knobs.
 int64_t Space::count_kernels() const {
-  return count_where([&](size_t knob) { return family_.knobs()[knob].compiled ? values_[knob].size() : 1; });
+  return count_with([&](size_t knob) { return family_.knobs()[knob].compiled ? values_[knob].size() : size_t{1}; });
 }
 
 void Space::for_each(const std::function<bool(const Config&)>& visit) const {
   Config config = family_.default_config();
-  walk(0, config, [&](const Config& at, size_t first_free) {
-    return first_free == values_.size() ? visit(at) : true;
+  walk(0, config, [&](const Config& at, size_t unset) {
+    if (unset < values_.size()) return Step::into;
+    return visit(at) ? Step::into : Step::stop;
   });
 }
 

@@ -50,10 +50,15 @@ class Space {
   const std::vector<std::vector<int>>& values() const { return values_; }
 
  private:
-  /// Walks knobs in order; `leaf(config, multiplicity)` where from some knob on nothing can reject any more.
-  template <class Leaf>
-  bool walk(size_t knob, Config& config, const Leaf& leaf) const;
-  int64_t count_where(const std::function<size_t(size_t)>& choices_of_free_knob) const;
+  /// What a visitor wants of the subtree below a partly set config.
+  enum class Step { into, over, stop };
+  /// Depth-first over the knobs in order, leaving out subtrees that a constraint rejects. Where no constraint is left
+  /// to judge, `visit(config, first unset knob)` may take the whole subtree (over). Returns false if stopped.
+  template <class Visit>
+  bool walk(size_t knob, Config& config, const Visit& visit) const;
+  /// Legal configs, where an unset knob of a free subtree counts as choices(knob).
+  template <class Choices>
+  int64_t count_with(const Choices& choices) const;
 
   const KernelFamily& family_;
   ConstraintScope scope_;
@@ -61,6 +66,7 @@ class Space {
   /// constraints_at_[i]: those that can be judged once knob i is set and not before. Index 0 also holds those that
   /// read no knob.
   std::vector<std::vector<const Constraint*>> constraints_at_;
+  size_t first_free_ = 0;  ///< from this knob on no constraint is left
 };
 
 }  // namespace gemmtune
