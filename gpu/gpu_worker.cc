@@ -96,11 +96,28 @@ class Worker {
     problem_ = {parse_problem_class(request.at("class").get<std::string>()), request.at("shape")};
     alpha_ = request.at("alpha");
     beta_ = request.at("beta");
+    require_memory();
     for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal})
       checks_.push_back(std::make_unique<CheckSet>(*support_, stream_, problem_, alpha_, beta_, fill, kSeed));
     timing_.emplace(*support_, stream_, problem_, gpu_.record.l2_bytes, kSeed);
     check(CudaDriver::get().StreamSynchronize(stream_), "reference kernels");
     return json::object();
+  }
+
+  /// Three check sets and the timing sets, in double: sizes may exceed what an integer of bytes holds.
+  void require_memory() const {
+    double in = size_bytes(problem_.cls.in), out = size_bytes(problem_.cls.out);
+    double m = double(problem_.shape.m), n = double(problem_.shape.n), k = double(problem_.shape.k);
+    double operands = (m * k + n * k) * in, results = m * n * out * (problem_.cls.beta ? 2 : 1);
+    double checks = 3 * (operands + results) + m * n * (2 * out + 8 + out);
+    double set = operands + results;
+    double needed = checks + std::max(2 * set, std::max(268435456.0, 2.0 * double(gpu_.record.l2_bytes)) + set);
+    size_t free = 0, total = 0;
+    check(CudaDriver::get().MemGetInfo(&free, &total), "cuMemGetInfo");
+    if (needed > double(free))
+      throw StepFailure{Outcome::launch_failed,
+                        fmt::format("validating and timing {} needs about {:.1f} GiB of device memory, {:.1f} are free",
+                                    to_string(problem_.shape), needed / (1 << 30), double(free) / (1 << 30))};
   }
 
   json prepare(const json& request) {

@@ -104,6 +104,12 @@ class Sm100Gemm final : public KernelFamily {
            if (k.acc_slots == 1 || k.persistent) return std::string();
            return std::string("acc_slots = 2 without persistent: a CTA has one tile, the second accumulator is idle");
          }},
+        {"size", {"tile_n", "cluster_m", "cluster_n"},
+         [](const Config& c, const ConstraintScope& s) {
+           Knobs k(c);
+           if (!s.shape) return std::string();
+           return size_violation(*s.shape, int64_t{kTileM} * k.cluster_m, int64_t{k.tile_n} * k.cluster_n, k.cluster_size());
+         }},
         {"alignment", {},
          [](const Config&, const ConstraintScope& s) {
            return s.shape ? alignment_violation(s.cls, *s.shape) : std::string();

@@ -114,6 +114,12 @@ class Sm90Gemm final : public KernelFamily {
            Knobs k(c);
            return smem_violation(k.stages, k.stage_bytes(s.cls), k.barrier_bytes(), s.arch);
          }},
+        {"size", {"tile_m", "tile_n", "cluster_m", "cluster_n"},
+         [](const Config& c, const ConstraintScope& s) {
+           Knobs k(c);
+           if (!s.shape) return std::string();
+           return size_violation(*s.shape, int64_t{k.tile_m} * k.cluster_m, int64_t{k.tile_n} * k.cluster_n, k.cluster_size());
+         }},
         {"alignment", {},
          [](const Config&, const ConstraintScope& s) {
            return s.shape ? alignment_violation(s.cls, *s.shape) : std::string();

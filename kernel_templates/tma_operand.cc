@@ -42,6 +42,18 @@ std::string alignment_violation(const ProblemClass& cls, const Shape& s) {
   return a.empty() ? check('B', cls.b_major, 'N', s.n) : a;
 }
 
+std::string size_violation(const Shape& s, int64_t rows, int64_t columns, int cluster_size) {
+  constexpr int64_t kMax = (int64_t{1} << 31) - 1;
+  int64_t m = tiles(s.m, rows) * rows, n = tiles(s.n, columns) * columns;
+  if (m > kMax || n > kMax)
+    return fmt::format("{} = {} in tiles of {} ends beyond coordinate {}", m > kMax ? 'M' : 'N', m > kMax ? s.m : s.n,
+                       m > kMax ? rows : columns, kMax);
+  int64_t clusters = tiles(s.m, rows) * tiles(s.n, columns);  // each factor is below 2^31
+  if (clusters > kMax / cluster_size)
+    return fmt::format("{} clusters of {} CTAs > {}, the largest grid", clusters, cluster_size, kMax);
+  return "";
+}
+
 TensorMapSpec tensor_map(const OperandTileSpec& t, DType type, int64_t mn, int64_t k) {
   TensorMapSpec map;
   map.operand = t.operand;

@@ -33,6 +33,10 @@ std::string tile_violation(const OperandTileSpec& tile);
 /// cuTensorMapEncodeTiled globalStrides).
 std::string alignment_violation(const ProblemClass& cls, const Shape& shape);
 
+/// "" or why a shape is too large for this cluster tile: coordinates are signed 32-bit (PTX ISA
+/// cp.async.bulk.tensor), a grid holds 2^31 - 1 CTAs (CUDA programming guide, technical specifications).
+std::string size_violation(const Shape& shape, int64_t cluster_rows, int64_t cluster_columns, int cluster_size);
+
 /// `mn` x `k`: the operand's global size in elements.
 TensorMapSpec tensor_map(const OperandTileSpec& tile, DType type, int64_t mn, int64_t k);
 

@@ -1,7 +1,23 @@
 #include "search/trial_json.h"
 
+#include <cmath>
+#include <limits>
+
 namespace gemmtune {
 namespace {
+
+/// JSON has no infinities and NaNs, and a wrong kernel's error has: they travel as words.
+nlohmann::json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+double number(const nlohmann::json& json) {
+  if (json.is_number()) return json.get<double>();
+  const std::string text = json.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return text == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+}
 
 Fill fill_from(const std::string& text) {
   for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal})
@@ -17,32 +33,30 @@ ValidatedBy validated_by_from(const std::string& text) {
 
 }  // namespace
 
-void to_json(nlohmann::json& j, const Shape& v) { j = {v.m, v.n, v.k}; }
-void from_json(const nlohmann::json& j, Shape& v) {
-  v = {j.at(0).get<int64_t>(), j.at(1).get<int64_t>(), j.at(2).get<int64_t>()};
-}
+void to_json(nlohmann::json& j, const Shape& v) { j = to_string(v); }
+void from_json(const nlohmann::json& j, Shape& v) { v = parse_shape(j.get<std::string>()); }
 
 void to_json(nlohmann::json& j, const ValidationCase& v) {
   j = {{"fill", name(v.fill)},
        {"shape", v.shape},
        {"elements", v.elements},
        {"mismatches", v.mismatches},
-       {"max_abs_error", v.max_abs_error},
-       {"max_error_over_bound", v.max_error_over_bound},
+       {"max_abs_error", number(v.max_abs_error)},
+       {"max_error_over_bound", number(v.max_error_over_bound)},
        {"guards_intact", v.guards_intact},
-       {"repeatable", v.repeatable}};
-  if (!v.first_mismatch.empty()) j["first_mismatch"] = v.first_mismatch;
+       {"repeatable", v.repeatable},
+       {"first_mismatch", v.first_mismatch}};
 }
 void from_json(const nlohmann::json& j, ValidationCase& v) {
   v.fill = fill_from(j.at("fill").get<std::string>());
   j.at("shape").get_to(v.shape);
   j.at("elements").get_to(v.elements);
   j.at("mismatches").get_to(v.mismatches);
-  j.at("max_abs_error").get_to(v.max_abs_error);
-  j.at("max_error_over_bound").get_to(v.max_error_over_bound);
+  v.max_abs_error = number(j.at("max_abs_error"));
+  v.max_error_over_bound = number(j.at("max_error_over_bound"));
   j.at("guards_intact").get_to(v.guards_intact);
   j.at("repeatable").get_to(v.repeatable);
-  v.first_mismatch = j.value("first_mismatch", "");
+  j.at("first_mismatch").get_to(v.first_mismatch);
 }
 
 void to_json(nlohmann::json& j, const Validation& v) { j = {{"by", name(v.by)}, {"cases", v.cases}}; }

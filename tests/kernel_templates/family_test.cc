@@ -43,6 +43,14 @@ TEST(Sm100Rules, RefuseWithNumbers) {
   EXPECT_TRUE(why("sm_100a", "", "bf16-bf16-mn", Shape{104, 128, 99}).empty());
 }
 
+TEST(Sm100Rules, RefuseWhatCoordinatesCannotReach) {
+  EXPECT_EQ(why("sm_100a", "", "bf16-bf16-kk", Shape{2147483647, 128, 64}),
+            Reasons{"M = 2147483647 in tiles of 128 ends beyond coordinate 2147483647"});
+  EXPECT_EQ(why("sm_100a", "tile_n=16", "bf16-bf16-kk", Shape{1 << 30, 1 << 30, 64}),
+            Reasons{"562949953421312 clusters of 1 CTAs > 2147483647, the largest grid"});
+  EXPECT_TRUE(why("sm_100a", "", "bf16-bf16-kk", Shape{2147483520, 128, 64}).empty());
+}
+
 // The first and the last rung of that ladder are legal configurations.
 TEST(Sm100Rules, AllowTheLaddersEnds) {
   EXPECT_TRUE(why("sm_100a", "stages=1,tile_k=16,swizzle_a=none,swizzle_b=none,tile_n=256").empty());
