@@ -97,7 +97,7 @@ class Worker {
     alpha_ = request.at("alpha");
     beta_ = request.at("beta");
     require_memory();
-    for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal})
+    for (Fill fill : kAllFills)
       checks_.push_back(std::make_unique<CheckSet>(*support_, stream_, problem_, alpha_, beta_, fill, kSeed));
     timing_.emplace(*support_, stream_, problem_, gpu_.record.l2_bytes, kSeed);
     check(CudaDriver::get().StreamSynchronize(stream_), "reference kernels");
@@ -167,7 +167,7 @@ class Worker {
     if (request.at("proxies").get<bool>()) {
       TileShape tile = p.variant.family->tile(p.variant.config, p.variant.cls);
       for (const Shape& shape : proxy_shapes(tile, problem_.cls, gpu_.record.sm_count))
-        for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal}) {
+        for (Fill fill : kAllFills) {
           CheckSet set(*support_, stream_, {problem_.cls, shape}, alpha_, beta_, fill, kSeed + 7);
           if (std::string message = judge(set, shape); !message.empty()) return finish(message);
         }

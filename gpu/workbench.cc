@@ -23,31 +23,6 @@ void launch(CUfunction function, unsigned grid, CUstream stream, Args... args) {
   check(CudaDriver::get().LaunchKernelEx(&config, function, pointers, nullptr), "cuLaunchKernelEx(support)");
 }
 
-struct FillRecipe {
-  int kind;
-  uint32_t density = 0;
-  int range = 0;
-};
-
-/// Sharp: about limit / 4 products are not zero, so |C| stays below the limit up to which the output type separates
-/// all integers, and an error of one shows. Rounding: as large as K * max|a| * max|b| <= 2^24 allows.
-FillRecipe recipe(Fill fill, const Problem& p) {
-  double k = static_cast<double>(p.shape.k);
-  switch (fill) {
-    case Fill::sharp: {
-      double products = static_cast<double>(exact_integer_limit(p.cls.out)) / 4;
-      double density = std::min(1.0, std::sqrt(products / k));
-      return {0, static_cast<uint32_t>(std::min(density * 0x1p32, 0x1p32 - 1)), 0};
-    }
-    case Fill::rounding: {
-      int range = static_cast<int>(std::min(std::sqrt(0x1p24 / k), 255.0));
-      return {1, 0, std::max(1, range)};
-    }
-    case Fill::normal: return {2, 0, 0};
-  }
-  return {2, 0, 0};
-}
-
 struct Sizes {
   int64_t a, b, d;  // elements
   explicit Sizes(const Shape& s) : a(s.m * s.k), b(s.n * s.k), d(s.m * s.n) {}
@@ -81,8 +56,6 @@ SupportKernels::SupportKernels(const std::string& cubin)
   check_guard = module_.function("check_guard");
 }
 
-double error_slope(int64_t k) { return (static_cast<double>(k) / 16 + 32) * 0x1p-22; }
-
 CheckSet::CheckSet(const SupportKernels& kernels, CUstream stream, const Problem& problem, float alpha, float beta,
                    Fill fill, uint64_t seed)
     : kernels_(kernels), stream_(stream), problem_(problem), fill_(fill) {
@@ -93,14 +66,12 @@ CheckSet::CheckSet(const SupportKernels& kernels, CUstream stream, const Problem
   a_ = GuardedBuffer(sizes.a * in, stream);
   b_ = GuardedBuffer(sizes.b * in, stream);
   d_ = GuardedBuffer(sizes.d * out, stream);
-  FillRecipe r = recipe(fill, problem);
+  FillRecipe r = operand_recipe(fill, problem);
   fill_operand(kernels, stream, a_.address(), sizes.a, cls.in, r, seed);
   fill_operand(kernels, stream, b_.address(), sizes.b, cls.in, r, seed + 1);
   if (cls.beta) {
     c_ = GuardedBuffer(sizes.d * out, stream);
-    // Small integers, so that beta * C disturbs neither fill's exactness.
-    FillRecipe c_recipe = fill == Fill::normal ? r : FillRecipe{1, 0, fill == Fill::sharp ? 8 : 100};
-    fill_operand(kernels, stream, c_.address(), sizes.d, cls.out, c_recipe, seed + 2);
+    fill_operand(kernels, stream, c_.address(), sizes.d, cls.out, c_recipe(fill), seed + 2);
   }
   bool bound = fill == Fill::normal;
   expected_ = DeviceBuffer(static_cast<size_t>(sizes.d * (bound ? 4 : out)));

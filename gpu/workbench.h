@@ -61,10 +61,6 @@ class CheckSet {
   DeviceBuffer expected_, magnitude_, scratch_, repeat_;
 };
 
-/// The slope of the normal fill's error bound, in units of sum |a| |b|: sums over K in steps of 16 whose terms and
-/// results are each cut to about 2^-23 of the largest partial sum (ptx-facts 10.2), plus the reference's own error.
-double error_slope(int64_t k);
-
 /// Operand sets for timing: normally distributed, enough of them that a rotation spans the larger of 256 MiB and
 /// twice the L2 (protocol p1).
 class TimingSets {

@@ -30,15 +30,6 @@ std::optional<Outcome> parse_outcome(std::string_view text) {
   return std::nullopt;
 }
 
-std::string_view name(Fill fill) {
-  switch (fill) {
-    case Fill::sharp: return "sharp";
-    case Fill::rounding: return "rounding";
-    case Fill::normal: return "normal";
-  }
-  return "?";
-}
-
 std::string_view name(ValidatedBy by) {
   switch (by) {
     case ValidatedBy::none: return "none";

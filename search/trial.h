@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gemm/fill.h"
 #include "gemm/problem.h"
 #include "kernel_templates/family.h"
 
@@ -73,9 +74,6 @@ struct CompiledKernel {
   double compile_ms = 0;  ///< NVRTC, wall time
   std::string log;        ///< compiler messages; the first error when !ok
 };
-
-enum class Fill { sharp, rounding, normal };
-std::string_view name(Fill fill);
 
 /// One comparison of a result with its reference.
 struct ValidationCase {

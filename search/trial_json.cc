@@ -20,7 +20,7 @@ double number(const nlohmann::json& json) {
 }
 
 Fill fill_from(const std::string& text) {
-  for (Fill fill : {Fill::sharp, Fill::rounding, Fill::normal})
+  for (Fill fill : kAllFills)
     if (name(fill) == text) return fill;
   throw std::runtime_error("unknown fill '" + text + "'");
 }
