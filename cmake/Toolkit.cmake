@@ -1,14 +1,28 @@
 # Finds the CUDA *headers* (cuda.h, nvrtc.h). No CUDA library is linked: the driver, NVRTC, NVML and cuBLASLt
 # are opened at run time, so that one binary starts on every machine.
-# Order: CUDA_HOME, /usr/local/cuda, then GEMMTUNE_TOOLKIT_DIR (scripts/toolkit.sh unpacks the pinned wheels there).
-find_path(GEMMTUNE_CUDA_INCLUDE cuda.h
-  PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${GEMMTUNE_TOOLKIT_DIR}/include NO_DEFAULT_PATH)
-find_path(GEMMTUNE_NVRTC_INCLUDE nvrtc.h
-  PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${GEMMTUNE_TOOLKIT_DIR}/include NO_DEFAULT_PATH)
-if(NOT GEMMTUNE_CUDA_INCLUDE OR NOT GEMMTUNE_NVRTC_INCLUDE)
-  message(FATAL_ERROR "no CUDA headers: set CUDA_HOME to a CUDA 13 toolkit, or run scripts/toolkit.sh and pass "
-    "-DGEMMTUNE_TOOLKIT_DIR=<build>/toolkit")
+# The first of CUDA_HOME, /usr/local/cuda and GEMMTUNE_TOOLKIT_DIR (scripts/toolkit.sh unpacks the pinned wheels there)
+# that has both headers, of CUDA 13 or newer (MIN_CUDA in cmake/versions.sh).
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/versions.sh gemmtune_min_cuda REGEX "^MIN_CUDA=")
+string(REPLACE "MIN_CUDA=" "" gemmtune_min_cuda ${gemmtune_min_cuda})
+set(gemmtune_cuda_include)
+set(gemmtune_cuda_too_old)
+foreach(folder "$ENV{CUDA_HOME}" /usr/local/cuda "${GEMMTUNE_TOOLKIT_DIR}")
+  if(NOT folder OR gemmtune_cuda_include OR NOT EXISTS ${folder}/include/cuda.h OR NOT EXISTS ${folder}/include/nvrtc.h)
+    continue()
+  endif()
+  file(STRINGS ${folder}/include/cuda.h version REGEX "^#define CUDA_VERSION [0-9]+" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^#define CUDA_VERSION ([0-9]+)[0-9][0-9][0-9]$" "\\1" version "${version}")
+  if(version GREATER_EQUAL gemmtune_min_cuda)
+    set(gemmtune_cuda_include ${folder}/include)
+  else()
+    string(APPEND gemmtune_cuda_too_old " (${folder} is CUDA ${version})")
+  endif()
+endforeach()
+if(NOT gemmtune_cuda_include)
+  message(FATAL_ERROR "no headers of CUDA ${gemmtune_min_cuda} or newer${gemmtune_cuda_too_old}: set CUDA_HOME to such "
+    "a toolkit, or run scripts/toolkit.sh --wheels and pass -DGEMMTUNE_TOOLKIT_DIR=<build>/toolkit")
 endif()
+message(STATUS "CUDA headers: ${gemmtune_cuda_include}")
 add_library(gemmtune_toolkit INTERFACE)
-target_include_directories(gemmtune_toolkit SYSTEM INTERFACE ${GEMMTUNE_CUDA_INCLUDE} ${GEMMTUNE_NVRTC_INCLUDE})
+target_include_directories(gemmtune_toolkit SYSTEM INTERFACE ${gemmtune_cuda_include})
 target_compile_definitions(gemmtune_toolkit INTERFACE GEMMTUNE_TOOLKIT_DIR="${GEMMTUNE_TOOLKIT_DIR}")

@@ -15,11 +15,15 @@ namespace {
 
 /// Text from kernels and compilers may hold any byte.
 template <class Json>
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace
 
-std::string validation_to_json(const std::vector<ValidationCase>& cases) { return dump(nlohmann::json(cases)); }
+std::string validation_to_json(const std::vector<ValidationCase>& cases) {
+  return dump(nlohmann::json(cases));
+}
 
 std::vector<ValidationCase> validation_from_json(std::string_view text) {
   try {

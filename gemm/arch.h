@@ -10,16 +10,16 @@ namespace gemmtune {
 
 /// One compile target. Limits: ptx-facts section 7 / CUDA programming guide, "Technical specifications".
 struct ArchSpec {
-  std::string_view name;            ///< "sm_100a", the exact NVRTC target
-  int cc_major, cc_minor;           ///< compute capability whose devices run this cubin
-  int smem_per_block_bytes;         ///< opt-in maximum of dynamic shared memory
-  int registers_per_sm;             ///< 32-bit registers
+  std::string_view name;     ///< "sm_100a", the exact NVRTC target
+  int cc_major, cc_minor;    ///< compute capability whose devices run this cubin
+  int smem_per_block_bytes;  ///< opt-in maximum of dynamic shared memory
+  int registers_per_sm;      ///< 32-bit registers
   int max_registers_per_thread;
   int max_threads_per_block;
-  int max_cluster_size;             ///< portable: needs no function attribute
-  int tmem_columns;                 ///< 0 where there is no tensor memory
+  int max_cluster_size;  ///< portable: needs no function attribute
+  int tmem_columns;      ///< 0 where there is no tensor memory
   bool has_tcgen05, has_wgmma;
-  int f16_flop_per_sm_cycle;        ///< dense f16/bf16 tensor rate
+  int f16_flop_per_sm_cycle;          ///< dense f16/bf16 tensor rate
   std::string_view reference_device;  ///< DeviceSpec used where no device is present
 };
 
@@ -34,8 +34,8 @@ struct DeviceSpec {
   std::string_view name;
   int sm_count;
   int64_t l2_bytes;
-  double dram_tb_per_s;        ///< vendor sheet
-  double f16_dense_tflops;     ///< vendor sheet, at boost clock
+  double dram_tb_per_s;     ///< vendor sheet
+  double f16_dense_tflops;  ///< vendor sheet, at boost clock
 };
 std::span<const DeviceSpec> device_specs();
 /// By exact name ("H200") or as a word of a driver's device name ("NVIDIA H200"). nullptr if unknown.

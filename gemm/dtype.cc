@@ -6,14 +6,18 @@
 #include <cmath>
 
 #include "gemm/error.h"
+#include "gemm/suggest.h"
 
 namespace gemmtune {
 
 std::string_view name(DType type) {
   switch (type) {
-    case DType::f16: return "f16";
-    case DType::bf16: return "bf16";
-    case DType::f32: return "f32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
+    case DType::f32:
+      return "f32";
   }
   return "?";
 }
@@ -22,7 +26,9 @@ DType parse_dtype(std::string_view text) {
   if (text == "f16") return DType::f16;
   if (text == "bf16") return DType::bf16;
   if (text == "f32") return DType::f32;
-  throw UsageError(fmt::format("unknown element type '{}': one of f16, bf16, f32", text));
+  const std::vector<std::string> known = {"f16", "bf16", "f32"};
+  throw UsageError(
+      fmt::format("unknown element type '{}'{}: one of f16, bf16, f32", text, did_you_mean(text, known)));
 }
 
 uint16_t to_bf16_bits(float value) {

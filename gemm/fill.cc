@@ -20,7 +20,8 @@ std::vector<float> k_rows(const std::vector<float>& operand, Major major, int64_
   if (major == Major::k) return operand;
   std::vector<float> rows(operand.size());
   for (int64_t i = 0; i < k; ++i)
-    for (int64_t j = 0; j < mn; ++j) rows[static_cast<size_t>(j * k + i)] = operand[static_cast<size_t>(i * mn + j)];
+    for (int64_t j = 0; j < mn; ++j)
+      rows[static_cast<size_t>(j * k + i)] = operand[static_cast<size_t>(i * mn + j)];
   return rows;
 }
 
@@ -28,9 +29,12 @@ std::vector<float> k_rows(const std::vector<float>& operand, Major major, int64_
 
 std::string_view name(Fill fill) {
   switch (fill) {
-    case Fill::sharp: return "sharp";
-    case Fill::rounding: return "rounding";
-    case Fill::normal: return "normal";
+    case Fill::sharp:
+      return "sharp";
+    case Fill::rounding:
+      return "rounding";
+    case Fill::normal:
+      return "normal";
   }
   return "?";
 }
@@ -49,16 +53,20 @@ FillRecipe operand_recipe(Fill fill, const Problem& p) {
       int range = static_cast<int>(std::min(std::sqrt(0x1p24 / k), 255.0));
       return {1, 0, std::max(1, range)};
     }
-    case Fill::normal: break;
+    case Fill::normal:
+      break;
   }
   return {2, 0, 0};
 }
 
 FillRecipe c_recipe(Fill fill) {
   switch (fill) {
-    case Fill::sharp: return {1, 0, 8};
-    case Fill::rounding: return {1, 0, 100};
-    case Fill::normal: break;
+    case Fill::sharp:
+      return {1, 0, 8};
+    case Fill::rounding:
+      return {1, 0, 100};
+    case Fill::normal:
+      break;
   }
   return {2, 0, 0};
 }
@@ -78,9 +86,12 @@ double error_slope(int64_t k) { return (static_cast<double>(k) / 16 + 32) * 0x1p
 
 float rounded(float value, DType type) {
   switch (type) {
-    case DType::f16: return from_f16_bits(to_f16_bits(value));
-    case DType::bf16: return from_bf16_bits(to_bf16_bits(value));
-    case DType::f32: break;
+    case DType::f16:
+      return from_f16_bits(to_f16_bits(value));
+    case DType::bf16:
+      return from_bf16_bits(to_bf16_bits(value));
+    case DType::f32:
+      break;
   }
   return value;
 }

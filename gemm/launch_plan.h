@@ -12,8 +12,8 @@
 
 namespace gemmtune {
 
-/// The buffers of a launch: D = alpha * A x B + beta * C. `c` may be the same memory as `d`; it is read only with
-/// beta != 0. `workspace` belongs to the kernel alone.
+/// The buffers of a launch: D = alpha * A x B + beta * C. `c` may be the same memory as `d`; it is read only
+/// with beta != 0. `workspace` belongs to the kernel alone.
 enum class Operand { a, b, c, d, workspace };
 
 /// Shared-memory swizzle of a tensor map; values are CUtensorMapSwizzle's (cuda.h).
@@ -25,13 +25,15 @@ struct TensorMapSpec {
   Operand operand = Operand::a;
   DType type = DType::bf16;
   int rank = 2;
-  std::array<uint64_t, 5> dims{};          ///< elements
+  std::array<uint64_t, 5> dims{};           ///< elements
   std::array<uint64_t, 4> strides_bytes{};  ///< of dimensions 1..rank-1
   std::array<uint32_t, 5> box{};            ///< elements
   Swizzle swizzle = Swizzle::none;
 };
 
-struct PointerArg { Operand operand; };
+struct PointerArg {
+  Operand operand;
+};
 
 /// One kernel parameter in declaration order. A tensor map is passed by value (128 bytes, 64-byte aligned).
 using KernelArg = std::variant<TensorMapSpec, PointerArg, int32_t, int64_t, float>;

@@ -41,7 +41,8 @@ std::string to_string(const ProblemClass& c) {
 
 ProblemClass parse_problem_class(std::string_view text) {
   auto malformed = [&] {
-    return UsageError(fmt::format("problem class '{}': expected IN-OUT-MAJORS[-beta], such as bf16-bf16-kk", text));
+    return UsageError(
+        fmt::format("problem class '{}': expected IN-OUT-MAJORS[-beta], such as bf16-bf16-kk", text));
   };
   ProblemClass result;
   std::string_view rest = text;

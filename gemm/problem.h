@@ -33,7 +33,8 @@ struct ProblemClass {
   auto operator<=>(const ProblemClass&) const = default;
 };
 
-/// Canonical text, the key in database and export: "bf16-bf16-kk", "f16-f32-mk-beta" (A's then B's major-ness).
+/// Canonical text, the key in database and export: "bf16-bf16-kk", "f16-f32-mk-beta" (A's then B's
+/// major-ness).
 std::string to_string(const ProblemClass& problem_class);
 /// Inverse of to_string. Throws UsageError.
 ProblemClass parse_problem_class(std::string_view text);

@@ -33,8 +33,8 @@ class Channel {
 nlohmann::json to_blob(const std::string& bytes);
 std::string from_blob(const nlohmann::json& value);
 
-/// This program started again in a worker role, on the other end of a channel. It dies with its parent: a coordinator
-/// that is killed leaves no orphan on the GPU.
+/// This program started again in a worker role, on the other end of a channel. It dies with its parent: a
+/// coordinator that is killed leaves no orphan on the GPU.
 class WorkerProcess {
  public:
   /// Runs `/proc/self/exe internal-worker ROLE [ARGUMENT]`. Throws EnvironmentError.
@@ -45,8 +45,8 @@ class WorkerProcess {
 
   Channel& channel() { return channel_; }
   int pid() const { return pid_; }
-  /// SIGKILL, then waits until the process is gone and says how it ended: "killed by signal 11 (Segmentation fault)"
-  /// if it was dead already.
+  /// SIGKILL, then waits until the process is gone and says how it ended: "killed by signal 11 (Segmentation
+  /// fault)" if it was dead already.
   std::string kill();
 
  private:

@@ -22,7 +22,8 @@ constexpr rlim_t kMemoryCapBytes = rlim_t{8} << 30;
 
 CompilePool::CompilePool(int jobs) : CompilePool(jobs, Limits()) {}
 
-CompilePool::CompilePool(int jobs, Limits limits) : limits_(limits), workers_(static_cast<size_t>(std::max(1, jobs))) {
+CompilePool::CompilePool(int jobs, Limits limits)
+    : limits_(limits), workers_(static_cast<size_t>(std::max(1, jobs))) {
   // Loaded here once to fail early and to learn the version; compilations happen in the workers.
   toolchain_.version = Nvrtc().version();
 }
@@ -46,7 +47,8 @@ void CompilePool::start_waiting() {
     worker.key = request.key;
     worker.started = Clock::now();
     // A failed send shows as a closed channel at the next poll.
-    worker.process->channel().send({{"key", request.key}, {"source", request.source}, {"target", request.target}});
+    worker.process->channel().send(
+        {{"key", request.key}, {"source", request.source}, {"target", request.target}});
   }
 }
 
@@ -77,7 +79,8 @@ bool CompilePool::poll(std::chrono::milliseconds patience) {
   bool any = false;
   for (size_t i = 0; i < busy.size(); ++i) {
     Worker& worker = *busy[i];
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(worker.started + limits_.deadline - Clock::now());
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(worker.started + limits_.deadline -
+                                                                      Clock::now());
     if (descriptors[i].revents == 0) {
       if (left.count() > 0) continue;
       worker.process->kill();
@@ -118,8 +121,9 @@ CompileResult CompilePool::take(const std::string& key) {
       finished_.erase(found);
       return result;
     }
-    bool known = std::ranges::any_of(workers_, [&](const Worker& worker) { return worker.key == key; }) ||
-                 std::ranges::any_of(waiting_, [&](const CompileRequest& request) { return request.key == key; });
+    bool known =
+        std::ranges::any_of(workers_, [&](const Worker& worker) { return worker.key == key; }) ||
+        std::ranges::any_of(waiting_, [&](const CompileRequest& request) { return request.key == key; });
     if (!known) throw std::logic_error("take() of a compilation that was never submitted");
     poll(std::chrono::milliseconds(1000));
   }

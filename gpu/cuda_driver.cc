@@ -6,10 +6,10 @@ namespace gemmtune {
 
 // cuda.h renames versioned entry points with macros (cuMemAlloc is cuMemAlloc_v2); the string must follow.
 #define GEMMTUNE_QUOTE(name) #name
-#define GEMMTUNE_LOAD(member)                                                          \
+#define GEMMTUNE_LOAD(member)                                                 \
   if (!library_.load(member, GEMMTUNE_QUOTE(cu##member)) && missing_.empty()) \
   missing_ = fmt::format("{} lacks {}: the driver is too old", library_.path(), "cu" #member)
-#define GEMMTUNE_LOAD_VERSIONED(member, symbol)                            \
+#define GEMMTUNE_LOAD_VERSIONED(member, symbol)           \
   if (!library_.load(member, symbol) && missing_.empty()) \
   missing_ = fmt::format("{} lacks {}: the driver is too old", library_.path(), symbol)
 

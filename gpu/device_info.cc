@@ -74,7 +74,8 @@ std::string find_cublaslt() {
   std::vector<std::string> paths;
   if (const char* home = std::getenv("CUDA_HOME"); home && *home)
     paths.push_back(std::string(home) + "/lib64/libcublasLt.so.13");
-  paths.insert(paths.end(), {"/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so.13", "libcublasLt.so"});
+  paths.insert(paths.end(),
+               {"/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so.13", "libcublasLt.so"});
   return DynamicLibrary(paths).path();
 }
 

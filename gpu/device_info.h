@@ -16,8 +16,8 @@ struct GpuInfo {
 };
 
 struct GpuList {
-  std::string driver_problem;  ///< why there is no usable driver; empty if there is
-  int driver_cuda_version = 0; ///< 13000 for CUDA 13.0
+  std::string driver_problem;   ///< why there is no usable driver; empty if there is
+  int driver_cuda_version = 0;  ///< 13000 for CUDA 13.0
   std::vector<GpuInfo> gpus;
 };
 

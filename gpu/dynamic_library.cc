@@ -7,8 +7,9 @@
 namespace gemmtune {
 
 DynamicLibrary::DynamicLibrary(const std::vector<std::string>& paths) {
+  // Never unloaded: NVRTC and the driver keep threads and caches of their own, which do not survive it.
   for (const std::string& path : paths) {
-    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle_ == nullptr) continue;
     path_ = path;
     return;

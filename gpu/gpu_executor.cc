@@ -36,7 +36,8 @@ StepResult GpuExecutor::call(const json& request, std::chrono::milliseconds dead
   bool sent = worker_->channel().send(request);
   Channel::Received received = sent ? worker_->channel().receive(reply, deadline) : Channel::Received::closed;
   if (received == Channel::Received::message) {
-    StepResult result{parse_outcome(reply.at("outcome").get<std::string>()).value(), reply.value("message", "")};
+    StepResult result{parse_outcome(reply.at("outcome").get<std::string>()).value(),
+                      reply.value("message", "")};
     if (reply.at("lost").get<bool>()) {
       worker_->kill();
       start();

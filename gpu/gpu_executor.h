@@ -1,5 +1,5 @@
-// The GPU as the search sees it: an Executor that talks to a worker process with deadlines and replaces it when it
-// hangs or dies.
+// The GPU as the search sees it: an Executor that talks to a worker process with deadlines and replaces it
+// when it hangs or dies.
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ class GpuExecutor final : public Executor {
     bool in_worker = false;
   };
   void start();
-  /// Sends and waits. A worker that does not answer in time or dies is replaced; the result then says timed_out or
-  /// crashed. `reply` is filled when the worker answered.
+  /// Sends and waits. A worker that does not answer in time or dies is replaced; the result then says
+  /// timed_out or crashed. `reply` is filled when the worker answered.
   StepResult call(const nlohmann::json& request, std::chrono::milliseconds deadline, nlohmann::json& reply);
   std::chrono::milliseconds slow_launches(int count) const;
   StepResult send_begin();

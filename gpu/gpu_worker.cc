@@ -1,8 +1,7 @@
 #include "gpu/gpu_worker.h"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -25,9 +24,9 @@ namespace {
 
 using nlohmann::json;
 constexpr uint64_t kSeed = 20240229;
-constexpr double kBatchUs = 3000;       // protocol p1, burst: batches of about 3 ms ...
-constexpr int kPauseMs = 8;             // ... with pauses of 8 ms
-constexpr double kPreheatUs = 300000;   // once a problem: from idle the SM clock takes a moment to rise
+constexpr double kBatchUs = 3000;      // protocol p1, burst: batches of about 3 ms ...
+constexpr int kPauseMs = 8;            // ... with pauses of 8 ms
+constexpr double kPreheatUs = 300000;  // once a problem: from idle the SM clock takes a moment to rise
 
 /// A step that ended a trial.
 struct StepFailure {
@@ -85,7 +84,8 @@ class Worker {
   };
 
   LaunchPlan plan(const Prepared& p, const Shape& shape) const {
-    return p.variant.family->plan(p.variant.config, p.variant.cls, *p.variant.arch, shape, p.device, alpha_, beta_);
+    return p.variant.family->plan(p.variant.config, p.variant.cls, *p.variant.arch, shape, p.device, alpha_,
+                                  beta_);
   }
 
   json begin(const json& request) {
@@ -111,13 +111,15 @@ class Worker {
     double operands = (m * k + n * k) * in, results = m * n * out * (problem_.cls.beta ? 2 : 1);
     double checks = 3 * (operands + results) + m * n * (2 * out + 8 + out);
     double set = operands + results;
-    double needed = checks + std::max(2 * set, std::max(268435456.0, 2.0 * double(gpu_.record.l2_bytes)) + set);
+    double needed =
+        checks + std::max(2 * set, std::max(268435456.0, 2.0 * double(gpu_.record.l2_bytes)) + set);
     size_t free = 0, total = 0;
     check(CudaDriver::get().MemGetInfo(&free, &total), "cuMemGetInfo");
     if (needed > double(free))
-      throw StepFailure{Outcome::launch_failed,
-                        fmt::format("validating and timing {} needs about {:.1f} GiB of device memory, {:.1f} are free",
-                                    to_string(problem_.shape), needed / (1 << 30), double(free) / (1 << 30))};
+      throw StepFailure{
+          Outcome::launch_failed,
+          fmt::format("validating and timing {} needs about {:.1f} GiB of device memory, {:.1f} are free",
+                      to_string(problem_.shape), needed / (1 << 30), double(free) / (1 << 30))};
   }
 
   json prepare(const json& request) {
@@ -137,7 +139,8 @@ class Worker {
                         fmt::format("no cluster of {} CTAs with {} bytes of shared memory fits this device",
                                     shape_plan.cluster.x, shape_plan.dynamic_smem_bytes)};
     shape_plan = plan(p, problem_.shape);
-    for (size_t i = 0; i < timing_->count(); ++i) p.timing.emplace_back(p.function, shape_plan, timing_->addresses(i));
+    for (size_t i = 0; i < timing_->count(); ++i)
+      p.timing.emplace_back(p.function, shape_plan, timing_->addresses(i));
     prepared_.insert_or_assign(request.at("handle").get<int>(), std::move(p));
     return json::object();
   }
@@ -149,7 +152,8 @@ class Worker {
       json reply = {{"validation", validation}};
       if (message.empty()) return reply;
       const ValidationCase& last = validation.cases.back();
-      reply["outcome"] = name(!last.repeatable && last.mismatches == 0 ? Outcome::unstable : Outcome::wrong_result);
+      reply["outcome"] =
+          name(!last.repeatable && last.mismatches == 0 ? Outcome::unstable : Outcome::wrong_result);
       reply["message"] = message;
       return reply;
     };
@@ -246,7 +250,8 @@ bool sticky(CUresult code) {
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
     case CUDA_ERROR_INVALID_CLUSTER_SIZE:
       return false;
-    default: return true;
+    default:
+      return true;
   }
 }
 

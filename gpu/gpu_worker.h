@@ -1,5 +1,5 @@
-// The process that owns the CUDA context. It may hang or die with a bad kernel; its parent (gpu_executor.h) kills it
-// at a deadline and starts another.
+// The process that owns the CUDA context. It may hang or die with a bad kernel; its parent (gpu_executor.h)
+// kills it at a deadline and starts another.
 #pragma once
 
 #include "gpu/channel.h"

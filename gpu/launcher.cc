@@ -7,9 +7,12 @@ namespace {
 
 CUtensorMapDataType data_type(DType type) {
   switch (type) {
-    case DType::f16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::f32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   }
   return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 }
@@ -52,11 +55,16 @@ CUlaunchConfig launch_config(const LaunchPlan& plan, CUlaunchAttribute& attribut
 
 CUdeviceptr OperandAddresses::of(Operand operand) const {
   switch (operand) {
-    case Operand::a: return a;
-    case Operand::b: return b;
-    case Operand::c: return c;
-    case Operand::d: return d;
-    case Operand::workspace: return workspace;
+    case Operand::a:
+      return a;
+    case Operand::b:
+      return b;
+    case Operand::c:
+      return c;
+    case Operand::d:
+      return d;
+    case Operand::workspace:
+      return workspace;
   }
   return 0;
 }
@@ -91,7 +99,8 @@ void PreparedLaunch::run(CUstream stream) const {
 
 void configure(CUfunction function, const LaunchPlan& plan) {
   const CudaDriver& cuda = CudaDriver::get();
-  check(cuda.FuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan.dynamic_smem_bytes),
+  check(cuda.FuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                              plan.dynamic_smem_bytes),
         "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)");
 }
 
@@ -99,7 +108,8 @@ int max_active_clusters(CUfunction function, const LaunchPlan& plan) {
   CUlaunchAttribute attribute;
   CUlaunchConfig config = launch_config(plan, attribute, nullptr);
   int clusters = 0;
-  check(CudaDriver::get().OccupancyMaxActiveClusters(&clusters, function, &config), "cuOccupancyMaxActiveClusters");
+  check(CudaDriver::get().OccupancyMaxActiveClusters(&clusters, function, &config),
+        "cuOccupancyMaxActiveClusters");
   return clusters;
 }
 

@@ -9,7 +9,8 @@ constexpr int kTemperatureGpu = 0;  // NVML_TEMPERATURE_GPU
 
 }  // namespace
 
-Nvml::Nvml() : library_({"libnvidia-ml.so.1", "libnvidia-ml.so", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"}) {
+Nvml::Nvml()
+    : library_({"libnvidia-ml.so.1", "libnvidia-ml.so", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"}) {
   int (*init)() = nullptr;
   if (!library_.load(init, "nvmlInit_v2")) return;
   bool complete = library_.load(shutdown_, "nvmlShutdown") &&
@@ -33,9 +34,11 @@ void Nvml::read(const std::string& uuid, Sample& sample) const {
   unsigned value = 0;
   if (clock_info_(device, kClockSm, &value) == kSuccess) sample.sm_clock_khz = static_cast<int>(value) * 1000;
   if (power_usage_(device, &value) == kSuccess) sample.power_mw = static_cast<int>(value);
-  if (temperature_(device, kTemperatureGpu, &value) == kSuccess) sample.temperature_c = static_cast<int>(value);
+  if (temperature_(device, kTemperatureGpu, &value) == kSuccess)
+    sample.temperature_c = static_cast<int>(value);
   unsigned long long reasons = 0;
-  if (event_reasons_ != nullptr && event_reasons_(device, &reasons) == kSuccess) sample.event_reasons = reasons;
+  if (event_reasons_ != nullptr && event_reasons_(device, &reasons) == kSuccess)
+    sample.event_reasons = reasons;
 }
 
 }  // namespace gemmtune

@@ -1,6 +1,6 @@
 // NVML, loaded at run time and optional: clock, power, temperature and event reasons beside each sample.
-// Only the handful of functions used here are declared, by their documented C signatures (NVML API reference), so
-// that no NVML header is needed to build.
+// Only the handful of functions used here are declared, by their documented C signatures (NVML API
+// reference), so that no NVML header is needed to build.
 #pragma once
 
 #include <optional>

@@ -14,45 +14,59 @@ namespace gemmtune {
 
 std::vector<std::string> nvrtc_paths() {
   if (const char* exact = std::getenv("GEMMTUNE_NVRTC"); exact && *exact) return {exact};
+  std::vector<std::string> folders;
+  if (const char* home = std::getenv("CUDA_HOME"); home && *home)
+    folders.push_back(std::string(home) + "/lib64/");
+  folders.push_back("/usr/local/cuda/lib64/");
+  if (std::strlen(GEMMTUNE_TOOLKIT_DIR) > 0) folders.push_back(std::string(GEMMTUNE_TOOLKIT_DIR) + "/lib/");
+  folders.push_back("");  // wherever the loader looks
   std::vector<std::string> paths;
-  auto add_folder = [&](const std::string& folder) {
-    for (const char* file : {"libnvrtc.so", "libnvrtc.so.13"}) paths.push_back(folder + "/" + file);
-  };
-  if (const char* home = std::getenv("CUDA_HOME"); home && *home) add_folder(std::string(home) + "/lib64");
-  add_folder("/usr/local/cuda/lib64");
-  if (std::strlen(GEMMTUNE_TOOLKIT_DIR) > 0) add_folder(std::string(GEMMTUNE_TOOLKIT_DIR) + "/lib");
-  paths.insert(paths.end(), {"libnvrtc.so.13", "libnvrtc.so"});
+  // CUDA 13 anywhere before the unversioned name, which may be an older toolkit's.
+  for (const char* file : {"libnvrtc.so.13", "libnvrtc.so"})
+    for (const std::string& folder : folders) paths.push_back(folder + file);
   return paths;
 }
 
 Nvrtc::Nvrtc() : library_(nvrtc_paths()) {
   if (const char* exact = std::getenv("GEMMTUNE_NVRTC"); !library_ && exact && *exact)
-    throw EnvironmentError(fmt::format("NVRTC not found: GEMMTUNE_NVRTC names {}, which cannot be loaded; correct or "
-                                       "unset it", exact));
+    throw EnvironmentError(
+        fmt::format("NVRTC not found: GEMMTUNE_NVRTC names {}, which cannot be loaded; correct or "
+                    "unset it",
+                    exact));
   if (!library_)
     throw EnvironmentError(
         "NVRTC not found (libnvrtc.so.13): set CUDA_HOME to a CUDA 13 toolkit or run scripts/toolkit.sh");
-  bool complete = library_.load(Version, "nvrtcVersion") &&
-                  library_.load(GetNumSupportedArchs, "nvrtcGetNumSupportedArchs") &&
-                  library_.load(GetSupportedArchs, "nvrtcGetSupportedArchs") &&
-                  library_.load(CreateProgram, "nvrtcCreateProgram") &&
-                  library_.load(DestroyProgram, "nvrtcDestroyProgram") &&
-                  library_.load(CompileProgram, "nvrtcCompileProgram") &&
-                  library_.load(GetProgramLogSize, "nvrtcGetProgramLogSize") &&
-                  library_.load(GetProgramLog, "nvrtcGetProgramLog") && library_.load(GetPTXSize, "nvrtcGetPTXSize") &&
-                  library_.load(GetPTX, "nvrtcGetPTX") && library_.load(GetCUBINSize, "nvrtcGetCUBINSize") &&
-                  library_.load(GetCUBIN, "nvrtcGetCUBIN") && library_.load(GetErrorString, "nvrtcGetErrorString");
+  bool complete =
+      library_.load(Version, "nvrtcVersion") &&
+      library_.load(GetNumSupportedArchs, "nvrtcGetNumSupportedArchs") &&
+      library_.load(GetSupportedArchs, "nvrtcGetSupportedArchs") &&
+      library_.load(CreateProgram, "nvrtcCreateProgram") &&
+      library_.load(DestroyProgram, "nvrtcDestroyProgram") &&
+      library_.load(CompileProgram, "nvrtcCompileProgram") &&
+      library_.load(GetProgramLogSize, "nvrtcGetProgramLogSize") &&
+      library_.load(GetProgramLog, "nvrtcGetProgramLog") && library_.load(GetPTXSize, "nvrtcGetPTXSize") &&
+      library_.load(GetPTX, "nvrtcGetPTX") && library_.load(GetCUBINSize, "nvrtcGetCUBINSize") &&
+      library_.load(GetCUBIN, "nvrtcGetCUBIN") && library_.load(GetErrorString, "nvrtcGetErrorString");
   if (!complete)
-    throw EnvironmentError(fmt::format("{} lacks functions that CUDA 13 has: set CUDA_HOME to a CUDA 13 toolkit",
-                                       library_.path()));
+    throw EnvironmentError(fmt::format(
+        "{} lacks functions that CUDA 13 has: set CUDA_HOME to a CUDA 13 toolkit", library_.path()));
   int major = 0, minor = 0;
   Version(&major, &minor);
   version_ = fmt::format("{}.{}", major, minor);
+  // NVRTC opens its builtins by bare name and has no search path of its own: outside the loader's folders it
+  // finds them only if they are loaded already.
+  if (size_t slash = library_.path().rfind('/'); slash != std::string::npos)
+    builtins_ = DynamicLibrary({library_.path().substr(0, slash) + "/libnvrtc-builtins.so." + version_});
   // The patch level, which nvrtcVersion does not tell, stands in the head of every PTX text:
   // "Cuda compilation tools, release 13.0, V13.0.88". It belongs into the key of a cubin.
-  std::string ptx = compile({"", "extern \"C\" __global__ void empty() {}", "sm_90"}).ptx;
-  size_t at = ptx.find(", V");
-  if (at != std::string::npos) version_ = ptx.substr(at + 3, ptx.find_first_not_of("0123456789.", at + 3) - at - 3);
+  CompileResult empty = compile({"", "extern \"C\" __global__ void empty() {}", "sm_90"});
+  if (empty.log.find("libnvrtc-builtins") != std::string::npos)
+    throw EnvironmentError(
+        fmt::format("{} does not find its libnvrtc-builtins.so.{}: put it into the same folder",
+                    library_.path(), version_));
+  size_t at = empty.ptx.find(", V");
+  if (at != std::string::npos)
+    version_ = empty.ptx.substr(at + 3, empty.ptx.find_first_not_of("0123456789.", at + 3) - at - 3);
 }
 
 bool Nvrtc::supports(const std::string& target) const {
@@ -80,7 +94,8 @@ CompileResult Nvrtc::compile(const CompileRequest& request) const {
 
   if (status == NVRTC_SUCCESS)
     status = CompileProgram(program.get(), static_cast<int>(pointers.size()), pointers.data());
-  result.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  result.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 
   auto text = [&](auto get_size, auto get) {
     size_t size = 0;

@@ -13,8 +13,8 @@ namespace gemmtune {
 
 class Nvrtc {
  public:
-  /// Looks in $CUDA_HOME/lib64, /usr/local/cuda/lib64, the build's toolkit folder, then where the loader looks.
-  /// Throws EnvironmentError that says what to do if there is none.
+  /// Looks in $CUDA_HOME/lib64, /usr/local/cuda/lib64, the build's toolkit folder, then where the loader
+  /// looks. Throws EnvironmentError that says what to do if there is none.
   Nvrtc();
 
   std::string version() const { return version_; }  ///< "13.0.88"
@@ -22,11 +22,12 @@ class Nvrtc {
   /// Whether this NVRTC can target the architecture.
   bool supports(const std::string& target) const;
 
-  /// `request.target` is exact ("sm_100a"). Never throws for a bad source: `ok` is false and the log says why.
+  /// `request.target` is exact ("sm_100a"). Never throws for a bad source: `ok` is false and the log says
+  /// why.
   CompileResult compile(const CompileRequest& request) const;
 
  private:
-  DynamicLibrary library_;
+  DynamicLibrary library_, builtins_;
   std::string version_;
   decltype(&::nvrtcVersion) Version;
   decltype(&::nvrtcGetNumSupportedArchs) GetNumSupportedArchs;

@@ -28,10 +28,10 @@ struct Sizes {
   explicit Sizes(const Shape& s) : a(s.m * s.k), b(s.n * s.k), d(s.m * s.n) {}
 };
 
-void fill_operand(const SupportKernels& kernels, CUstream stream, CUdeviceptr address, int64_t count, DType type,
-                  const FillRecipe& r, uint64_t seed) {
-  launch(kernels.fill, kFillGrid, stream, address, static_cast<long long>(count), static_cast<int>(type), r.kind, seed,
-         r.density, r.range);
+void fill_operand(const SupportKernels& kernels, CUstream stream, CUdeviceptr address, int64_t count,
+                  DType type, const FillRecipe& r, uint64_t seed) {
+  launch(kernels.fill, kFillGrid, stream, address, static_cast<long long>(count), static_cast<int>(type),
+         r.kind, seed, r.density, r.range);
 }
 
 struct Verdict {
@@ -43,11 +43,11 @@ struct Verdict {
 
 GuardedBuffer::GuardedBuffer(int64_t bytes, CUstream stream)
     : memory_(static_cast<size_t>(2 * kGuardBytes + (bytes + 255) / 256 * 256)), bytes_(bytes) {
-  check(CudaDriver::get().MemsetD8Async(memory_.address(), kPattern, memory_.bytes(), stream), "cuMemsetD8Async");
+  check(CudaDriver::get().MemsetD8Async(memory_.address(), kPattern, memory_.bytes(), stream),
+        "cuMemsetD8Async");
 }
 
-SupportKernels::SupportKernels(const std::string& cubin)
-    : module_(cubin) {
+SupportKernels::SupportKernels(const std::string& cubin) : module_(cubin) {
   fill = module_.function("fill");
   reference_exact = module_.function("reference_exact");
   reference_bound = module_.function("reference_bound");
@@ -56,8 +56,8 @@ SupportKernels::SupportKernels(const std::string& cubin)
   check_guard = module_.function("check_guard");
 }
 
-CheckSet::CheckSet(const SupportKernels& kernels, CUstream stream, const Problem& problem, float alpha, float beta,
-                   Fill fill, uint64_t seed)
+CheckSet::CheckSet(const SupportKernels& kernels, CUstream stream, const Problem& problem, float alpha,
+                   float beta, Fill fill, uint64_t seed)
     : kernels_(kernels), stream_(stream), problem_(problem), fill_(fill) {
   const Shape& s = problem.shape;
   const ProblemClass& cls = problem.cls;
@@ -83,10 +83,10 @@ CheckSet::CheckSet(const SupportKernels& kernels, CUstream stream, const Problem
   long long b_n = cls.b_major == Major::k ? s.k : 1, b_k = cls.b_major == Major::k ? 1 : s.n;
   // Twins of kTileM and kTileN in support.cu.
   unsigned grid = static_cast<unsigned>((s.m + 63) / 64 * ((s.n + 127) / 128));
-  launch(bound ? kernels.reference_bound : kernels.reference_exact, grid, stream, a_.address(), a_m, a_k, b_.address(),
-         b_n, b_k, c_.bytes() ? c_.address() : CUdeviceptr{0}, expected_.address(), magnitude_.address(),
-         static_cast<int>(s.m), static_cast<int>(s.n), static_cast<int>(s.k), static_cast<int>(cls.in),
-         static_cast<int>(cls.out), alpha, cls.beta ? beta : 0.0f);
+  launch(bound ? kernels.reference_bound : kernels.reference_exact, grid, stream, a_.address(), a_m, a_k,
+         b_.address(), b_n, b_k, c_.bytes() ? c_.address() : CUdeviceptr{0}, expected_.address(),
+         magnitude_.address(), static_cast<int>(s.m), static_cast<int>(s.n), static_cast<int>(s.k),
+         static_cast<int>(cls.in), static_cast<int>(cls.out), alpha, cls.beta ? beta : 0.0f);
 }
 
 OperandAddresses CheckSet::addresses() const {
@@ -108,8 +108,9 @@ ValidationCase CheckSet::judge(const PreparedLaunch& run) {
   check(cuda.MemsetD8Async(d_.address(), 0xff, static_cast<size_t>(d_.bytes()), stream_), "cuMemsetD8Async");
   run.run(stream_);
   if (fill_ == Fill::normal) {
-    launch(kernels_.compare_bound, kFillGrid, stream_, d_.address(), expected_.address(), magnitude_.address(),
-           static_cast<long long>(count), out, static_cast<float>(error_slope(problem_.shape.k)), verdict_address);
+    launch(kernels_.compare_bound, kFillGrid, stream_, d_.address(), expected_.address(),
+           magnitude_.address(), static_cast<long long>(count), out,
+           static_cast<float>(error_slope(problem_.shape.k)), verdict_address);
   } else {
     launch(kernels_.compare_exact, kFillGrid, stream_, d_.address(), expected_.address(),
            static_cast<long long>(count), out, verdict_address);
@@ -117,9 +118,11 @@ ValidationCase CheckSet::judge(const PreparedLaunch& run) {
   for (const GuardedBuffer* buffer : {&a_, &b_, &c_, &d_}) {
     if (buffer->bytes() == 0) continue;
     launch(kernels_.check_guard, 16, stream_, buffer->front_guard(),
-           static_cast<long long>(GuardedBuffer::kGuardBytes), unsigned{GuardedBuffer::kPattern}, damage_address);
+           static_cast<long long>(GuardedBuffer::kGuardBytes), unsigned{GuardedBuffer::kPattern},
+           damage_address);
     launch(kernels_.check_guard, 16, stream_, buffer->back_guard(),
-           static_cast<long long>(buffer->back_guard_bytes()), unsigned{GuardedBuffer::kPattern}, damage_address);
+           static_cast<long long>(buffer->back_guard_bytes()), unsigned{GuardedBuffer::kPattern},
+           damage_address);
   }
   check(cuda.StreamSynchronize(stream_), "kernel");
   check(cuda.MemcpyDtoH(&verdict, verdict_address, sizeof verdict), "cuMemcpyDtoH");
@@ -151,8 +154,10 @@ ValidationCase CheckSet::judge(const PreparedLaunch& run) {
         text(element(expected_.address(), fill_ == Fill::normal ? DType::f32 : problem_.cls.out)));
   }
   if (fill_ == Fill::normal && result.mismatches == 0) {
-    check(cuda.MemcpyDtoDAsync(repeat_.address(), d_.address(), repeat_.bytes(), stream_), "cuMemcpyDtoDAsync");
-    check(cuda.MemsetD8Async(d_.address(), 0xff, static_cast<size_t>(d_.bytes()), stream_), "cuMemsetD8Async");
+    check(cuda.MemcpyDtoDAsync(repeat_.address(), d_.address(), repeat_.bytes(), stream_),
+          "cuMemcpyDtoDAsync");
+    check(cuda.MemsetD8Async(d_.address(), 0xff, static_cast<size_t>(d_.bytes()), stream_),
+          "cuMemsetD8Async");
     run.run(stream_);
     verdict = Verdict();
     check(cuda.MemcpyHtoD(verdict_address, &verdict, sizeof verdict), "cuMemcpyHtoD");
@@ -165,8 +170,8 @@ ValidationCase CheckSet::judge(const PreparedLaunch& run) {
   return result;
 }
 
-TimingSets::TimingSets(const SupportKernels& kernels, CUstream stream, const Problem& problem, int64_t l2_bytes,
-                       uint64_t seed) {
+TimingSets::TimingSets(const SupportKernels& kernels, CUstream stream, const Problem& problem,
+                       int64_t l2_bytes, uint64_t seed) {
   Sizes sizes(problem.shape);
   int in = size_bytes(problem.cls.in), out = size_bytes(problem.cls.out);
   int64_t set_bytes = (sizes.a + sizes.b) * in + sizes.d * out * (problem.cls.beta ? 2 : 1);

@@ -44,12 +44,12 @@ class SupportKernels {
 /// A, B, C and D of one shape with one fill, and what D must be.
 class CheckSet {
  public:
-  CheckSet(const SupportKernels& kernels, CUstream stream, const Problem& problem, float alpha, float beta, Fill fill,
-           uint64_t seed);
+  CheckSet(const SupportKernels& kernels, CUstream stream, const Problem& problem, float alpha, float beta,
+           Fill fill, uint64_t seed);
   Fill fill() const { return fill_; }
   OperandAddresses addresses() const;
-  /// Poisons D (NaN pattern), runs, compares every element, checks the guards; the normal fill runs twice and must
-  /// repeat bit for bit.
+  /// Poisons D (NaN pattern), runs, compares every element, checks the guards; the normal fill runs twice and
+  /// must repeat bit for bit.
   ValidationCase judge(const PreparedLaunch& launch);
 
  private:
@@ -61,11 +61,12 @@ class CheckSet {
   DeviceBuffer expected_, magnitude_, scratch_, repeat_;
 };
 
-/// Operand sets for timing: normally distributed, enough of them that a rotation spans the larger of 256 MiB and
-/// twice the L2 (protocol p1).
+/// Operand sets for timing: normally distributed, enough of them that a rotation spans the larger of 256 MiB
+/// and twice the L2 (protocol p1).
 class TimingSets {
  public:
-  TimingSets(const SupportKernels& kernels, CUstream stream, const Problem& problem, int64_t l2_bytes, uint64_t seed);
+  TimingSets(const SupportKernels& kernels, CUstream stream, const Problem& problem, int64_t l2_bytes,
+             uint64_t seed);
   size_t count() const { return sets_.size(); }
   const OperandAddresses& addresses(size_t index) const { return sets_[index]; }
 

@@ -26,21 +26,22 @@ struct ConstraintScope {
 /// The part of a device that a launch plan depends on.
 struct LaunchDevice {
   int sm_count = 0;
-  /// How many clusters of this plan's size are resident at once; 0 = not known (sm_count / cluster size is used).
-  /// On an H200 clusters of 4 leave 12 SMs idle (ptx-facts section 10.1), so executors with a GPU ask the driver.
+  /// How many clusters of this plan's size are resident at once; 0 = not known (sm_count / cluster size is
+  /// used). On an H200 clusters of 4 leave 12 SMs idle (ptx-facts section 10.1), so executors with a GPU ask
+  /// the driver.
   int max_active_clusters = 0;
 };
 
 /// What a cost model may know of a variant: no knob names.
 struct TileShape {
-  int tile_m, tile_n, tile_k;      ///< output tile of one CTA and the depth of one stage, elements
-  int cluster_m, cluster_n;        ///< CTAs
+  int tile_m, tile_n, tile_k;  ///< output tile of one CTA and the depth of one stage, elements
+  int cluster_m, cluster_n;    ///< CTAs
   int stages;
-  int stage_bytes;                 ///< per CTA
-  int span_bytes;                  ///< the narrower of both operands' shared-memory rows: 16 (no swizzle) to 128
+  int stage_bytes;  ///< per CTA
+  int span_bytes;   ///< the narrower of both operands' shared-memory rows: 16 (no swizzle) to 128
   bool persistent;
   int threads;
-  int ctas_per_sm;                 ///< that shared memory, registers and tensor memory allow at once
+  int ctas_per_sm;  ///< that shared memory, registers and tensor memory allow at once
 };
 
 /// Instruction counts in the PTX text (static, not executed), as the B200 ladder prints them
@@ -76,8 +77,8 @@ class KernelFamily {
   /// The typed constexpr preamble of a variant; render() (render.h) puts the template behind it.
   virtual std::string preamble(const Config&, const ProblemClass&, const ArchSpec&) const = 0;
   /// Alpha and beta are run-time arguments. The config must be legal for the shape.
-  virtual LaunchPlan plan(const Config&, const ProblemClass&, const ArchSpec&, const Shape&, const LaunchDevice&,
-                          float alpha, float beta) const = 0;
+  virtual LaunchPlan plan(const Config&, const ProblemClass&, const ArchSpec&, const Shape&,
+                          const LaunchDevice&, float alpha, float beta) const = 0;
   virtual TileShape tile(const Config&, const ProblemClass&) const = 0;
   /// Tensor-memory columns that the kernel allocates; 0 without tensor memory.
   virtual int tmem_columns(const Config&) const = 0;

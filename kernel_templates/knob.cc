@@ -51,7 +51,9 @@ std::string join_knobs(const std::vector<Knob>& knobs, const Config& config, boo
 
 }  // namespace
 
-std::string to_text(const std::vector<Knob>& knobs, const Config& config) { return join_knobs(knobs, config, true); }
+std::string to_text(const std::vector<Knob>& knobs, const Config& config) {
+  return join_knobs(knobs, config, true);
+}
 
 std::string brief_text(const std::vector<Knob>& knobs, const Config& config) {
   std::string text = join_knobs(knobs, config, false);

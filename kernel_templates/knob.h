@@ -10,11 +10,11 @@ namespace gemmtune {
 /// One tunable parameter, declared once: rendering, --set, help, storage and export derive from this.
 struct Knob {
   std::string name;
-  std::vector<int> values;         ///< in order of preference for listings, smallest first
+  std::vector<int> values;  ///< in order of preference for listings, smallest first
   int default_value;
   std::string meaning;             ///< one line, for --help and docs
   std::vector<std::string> words;  ///< spelling of each value where numbers say nothing; else empty
-  bool compiled = true;            ///< false: a launch parameter, configs that differ only here share a kernel
+  bool compiled = true;  ///< false: a launch parameter, configs that differ only here share a kernel
 };
 
 /// "128B", "static", or the number.
@@ -34,7 +34,8 @@ int knob_index(const std::vector<Knob>& knobs, std::string_view name);
 std::string to_text(const std::vector<Knob>& knobs, const Config& config);
 /// As to_text, but only the knobs that differ from their default ("default" if none do).
 std::string brief_text(const std::vector<Knob>& knobs, const Config& config);
-/// Knobs that the text does not name take their defaults, so rows older than a knob stay readable. Throws UsageError.
+/// Knobs that the text does not name take their defaults, so rows older than a knob stay readable. Throws
+/// UsageError.
 Config parse_config(const std::vector<Knob>& knobs, std::string_view text);
 
 }  // namespace gemmtune

@@ -50,18 +50,20 @@ Config compiled_part(const KernelFamily& family, const Config& config) {
 std::string render(const Variant& v) {
   const std::vector<Knob>& knobs = v.family->knobs();
   Config config = compiled_part(*v.family, v.config);
-  std::string out = fmt::format("// {} for {}, {}\n// {}\n\n", v.family->name(), v.arch->name, to_string(v.cls),
-                                to_text(knobs, config));
+  std::string out = fmt::format("// {} for {}, {}\n// {}\n\n", v.family->name(), v.arch->name,
+                                to_string(v.cls), to_text(knobs, config));
   std::set<std::string, std::less<>> done;
   inline_file("device/types.cuh", done, out);
   out += "\nnamespace knob {\n";
   for (size_t i = 0; i < knobs.size(); ++i)
     if (knobs[i].compiled) out += fmt::format("constexpr int {} = {};\n", knobs[i].name, config.values[i]);
   out += fmt::format(
-      "}}  // namespace knob\n\nnamespace problem {{\nconstexpr Type in_type = {};\nconstexpr Type out_type = {};\n"
+      "}}  // namespace knob\n\nnamespace problem {{\nconstexpr Type in_type = {};\nconstexpr Type out_type "
+      "= {};\n"
       "constexpr bool a_mn_major = {};\nconstexpr bool b_mn_major = {};\nconstexpr bool beta = {};\n"
       "}}  // namespace problem\n\n",
-      type_name(v.cls.in), type_name(v.cls.out), v.cls.a_major == Major::mn, v.cls.b_major == Major::mn, v.cls.beta);
+      type_name(v.cls.in), type_name(v.cls.out), v.cls.a_major == Major::mn, v.cls.b_major == Major::mn,
+      v.cls.beta);
   out += v.family->preamble(v.config, v.cls, *v.arch);
   inline_file(v.family->template_file(), done, out);
   return out;

@@ -11,13 +11,22 @@ namespace gemmtune {
 namespace {
 
 struct Knobs {
-  int stages, tile_k, swizzle_a, swizzle_b, tile_m, tile_n, consumers, cluster_m, cluster_n, persistent, raster,
-      raster_group;
+  int stages, tile_k, swizzle_a, swizzle_b, tile_m, tile_n, consumers, cluster_m, cluster_n, persistent,
+      raster, raster_group;
 
   explicit Knobs(const Config& c)
-      : stages(c.values[0]), tile_k(c.values[1]), swizzle_a(c.values[2]), swizzle_b(c.values[3]), tile_m(c.values[4]),
-        tile_n(c.values[5]), consumers(c.values[6]), cluster_m(c.values[7]), cluster_n(c.values[8]),
-        persistent(c.values[9]), raster(c.values[10]), raster_group(c.values[11]) {}
+      : stages(c.values[0]),
+        tile_k(c.values[1]),
+        swizzle_a(c.values[2]),
+        swizzle_b(c.values[3]),
+        tile_m(c.values[4]),
+        tile_n(c.values[5]),
+        consumers(c.values[6]),
+        cluster_m(c.values[7]),
+        cluster_n(c.values[8]),
+        persistent(c.values[9]),
+        raster(c.values[10]),
+        raster_group(c.values[11]) {}
 
   int cluster_size() const { return cluster_m * cluster_n; }
   int threads() const { return 128 * (consumers + 1); }
@@ -31,7 +40,9 @@ struct Knobs {
   OperandTileSpec tile_b(const ProblemClass& cls) const {
     return {Operand::b, tile_n, tile_k, cls.b_major, swizzle_b, cluster_m};
   }
-  int stage_bytes(const ProblemClass& cls) const { return tile_a(cls).stride_bytes() + tile_b(cls).stride_bytes(); }
+  int stage_bytes(const ProblemClass& cls) const {
+    return tile_a(cls).stride_bytes() + tile_b(cls).stride_bytes();
+  }
   int ctas_per_sm(const ProblemClass& cls) const {
     // Two consumers: 384 threads x 168 registers fill the register file. One: accumulators and about 50 more.
     int by_registers = consumers == 2 ? 1 : 65536 / (256 * (accumulator_registers() + 50));
@@ -39,7 +50,8 @@ struct Knobs {
   }
 };
 
-/// More than this and the compiler spills: 232 registers a thread, less the addresses, descriptors and loop state.
+/// More than this and the compiler spills: 232 registers a thread, less the addresses, descriptors and loop
+/// state.
 constexpr int kMaxAccumulators = 192;
 
 /// The MMA of this variant's tile_n, whose register list cannot be written as a C++ template.
@@ -84,43 +96,53 @@ class Sm90Gemm final : public KernelFamily {
         raster_group_knob(),
     };
     constraints_ = {
-        {"consumers", {"tile_m", "consumers"},
+        {"consumers",
+         {"tile_m", "consumers"},
          [](const Config& c, const ConstraintScope&) {
            Knobs k(c);
            if (k.tile_m % (64 * k.consumers) == 0) return std::string();
            return fmt::format("tile_m = {} cannot be cut into {} consumers of whole 64-row MMAs", k.tile_m,
                               k.consumers);
          }},
-        {"accumulators", {"tile_m", "tile_n", "consumers"},
+        {"accumulators",
+         {"tile_m", "tile_n", "consumers"},
          [](const Config& c, const ConstraintScope&) {
            Knobs k(c);
            if (k.accumulator_registers() <= kMaxAccumulators) return std::string();
-           return fmt::format("{} x {} accumulators over {} consumers = {} registers a thread > {} that leave room",
-                              k.tile_m, k.tile_n, k.consumers, k.accumulator_registers(), kMaxAccumulators);
+           return fmt::format(
+               "{} x {} accumulators over {} consumers = {} registers a thread > {} that leave room",
+               k.tile_m, k.tile_n, k.consumers, k.accumulator_registers(), kMaxAccumulators);
          }},
-        {"tile_a", {"tile_k", "swizzle_a", "tile_m", "cluster_n"},
+        {"tile_a",
+         {"tile_k", "swizzle_a", "tile_m", "cluster_n"},
          [](const Config& c, const ConstraintScope& s) { return tile_violation(Knobs(c).tile_a(s.cls)); }},
-        {"tile_b", {"tile_k", "swizzle_b", "tile_n", "cluster_m"},
+        {"tile_b",
+         {"tile_k", "swizzle_b", "tile_n", "cluster_m"},
          [](const Config& c, const ConstraintScope& s) { return tile_violation(Knobs(c).tile_b(s.cls)); }},
-        {"cluster", {"cluster_m", "cluster_n"},
+        {"cluster",
+         {"cluster_m", "cluster_n"},
          [](const Config& c, const ConstraintScope& s) {
            Knobs k(c);
            if (k.cluster_size() <= s.arch.max_cluster_size) return std::string();
-           return fmt::format("cluster {} x {} = {} CTAs > {}, the portable maximum", k.cluster_m, k.cluster_n,
-                              k.cluster_size(), s.arch.max_cluster_size);
+           return fmt::format("cluster {} x {} = {} CTAs > {}, the portable maximum", k.cluster_m,
+                              k.cluster_n, k.cluster_size(), s.arch.max_cluster_size);
          }},
-        {"smem", {"stages", "tile_k", "tile_m", "tile_n"},
+        {"smem",
+         {"stages", "tile_k", "tile_m", "tile_n"},
          [](const Config& c, const ConstraintScope& s) {
            Knobs k(c);
            return smem_violation(k.stages, k.stage_bytes(s.cls), k.barrier_bytes(), s.arch);
          }},
-        {"size", {"tile_m", "tile_n", "cluster_m", "cluster_n"},
+        {"size",
+         {"tile_m", "tile_n", "cluster_m", "cluster_n"},
          [](const Config& c, const ConstraintScope& s) {
            Knobs k(c);
            if (!s.shape) return std::string();
-           return size_violation(*s.shape, int64_t{k.tile_m} * k.cluster_m, int64_t{k.tile_n} * k.cluster_n, k.cluster_size());
+           return size_violation(*s.shape, int64_t{k.tile_m} * k.cluster_m, int64_t{k.tile_n} * k.cluster_n,
+                                 k.cluster_size());
          }},
-        {"alignment", {},
+        {"alignment",
+         {},
          [](const Config&, const ConstraintScope& s) {
            return s.shape ? alignment_violation(s.cls, *s.shape) : std::string();
          }},
@@ -139,7 +161,8 @@ class Sm90Gemm final : public KernelFamily {
   LaunchPlan plan(const Config& config, const ProblemClass& cls, const ArchSpec&, const Shape& s,
                   const LaunchDevice& device, float alpha, float beta) const override {
     Knobs k(config);
-    int64_t clusters = tiles(s.m, int64_t{k.tile_m} * k.cluster_m) * tiles(s.n, int64_t{k.tile_n} * k.cluster_n);
+    int64_t clusters =
+        tiles(s.m, int64_t{k.tile_m} * k.cluster_m) * tiles(s.n, int64_t{k.tile_n} * k.cluster_n);
     LaunchPlan plan;
     plan.grid = {grid_ctas(clusters, k.cluster_size(), k.persistent, device)};
     plan.block = {static_cast<uint32_t>(k.threads())};
@@ -161,8 +184,9 @@ class Sm90Gemm final : public KernelFamily {
 
   TileShape tile(const Config& config, const ProblemClass& cls) const override {
     Knobs k(config);
-    return {k.tile_m, k.tile_n, k.tile_k, k.cluster_m, k.cluster_n, k.stages, k.stage_bytes(cls),
-            std::min(k.swizzle_a, k.swizzle_b), k.persistent != 0, k.threads(), k.ctas_per_sm(cls)};
+    return {k.tile_m,          k.tile_n,    k.tile_k,           k.cluster_m,
+            k.cluster_n,       k.stages,    k.stage_bytes(cls), std::min(k.swizzle_a, k.swizzle_b),
+            k.persistent != 0, k.threads(), k.ctas_per_sm(cls)};
   }
 
   int tmem_columns(const Config&) const override { return 0; }

@@ -15,17 +15,17 @@ char mn_letter(Operand operand) { return operand == Operand::a ? 'M' : 'N'; }
 std::string tile_violation(const OperandTileSpec& t) {
   int contiguous_bytes = t.contiguous() * 2;
   if (contiguous_bytes % t.span_bytes != 0)
-    return fmt::format("{} is {}-major: its tile is {} elements = {} bytes long, not a multiple of the {}-byte {}",
-                       letter(t.operand), t.major == Major::k ? 'K' : mn_letter(t.operand), t.contiguous(),
-                       contiguous_bytes, t.span_bytes,
-                       t.span_bytes == 16 ? "row of the unswizzled layout" : "swizzle span");
+    return fmt::format(
+        "{} is {}-major: its tile is {} elements = {} bytes long, not a multiple of the {}-byte {}",
+        letter(t.operand), t.major == Major::k ? 'K' : mn_letter(t.operand), t.contiguous(), contiguous_bytes,
+        t.span_bytes, t.span_bytes == 16 ? "row of the unswizzled layout" : "swizzle span");
   if (t.major == Major::k) {
     if (t.rows % (8 * t.sharers) != 0)
       return fmt::format("{} {} rows cannot be cut into {} multicast slices of whole 8-row swizzle patterns",
                          letter(t.operand), t.rows, t.sharers);
   } else if (t.chunks() % t.sharers != 0) {
-    return fmt::format("{}'s {} copies of {} bytes cannot be shared by {} CTAs", letter(t.operand), t.chunks(),
-                       t.span_bytes, t.sharers);
+    return fmt::format("{}'s {} copies of {} bytes cannot be shared by {} CTAs", letter(t.operand),
+                       t.chunks(), t.span_bytes, t.sharers);
   }
   return "";
 }
@@ -34,9 +34,10 @@ std::string alignment_violation(const ProblemClass& cls, const Shape& s) {
   auto check = [&](char operand, Major major, char mn_name, int64_t mn) -> std::string {
     int64_t contiguous = major == Major::k ? s.k : mn;
     if (contiguous * 2 % 16 == 0) return "";
-    return fmt::format("{} = {}: rows of {} are {} bytes apart, TMA needs a multiple of 16 (make {} a multiple of 8)",
-                       major == Major::k ? 'K' : mn_name, contiguous, operand, contiguous * 2,
-                       major == Major::k ? 'K' : mn_name);
+    return fmt::format(
+        "{} = {}: rows of {} are {} bytes apart, TMA needs a multiple of 16 (make {} a multiple of 8)",
+        major == Major::k ? 'K' : mn_name, contiguous, operand, contiguous * 2,
+        major == Major::k ? 'K' : mn_name);
   };
   std::string a = check('A', cls.a_major, 'M', s.m);
   return a.empty() ? check('B', cls.b_major, 'N', s.n) : a;
@@ -46,8 +47,8 @@ std::string size_violation(const Shape& s, int64_t rows, int64_t columns, int cl
   constexpr int64_t kMax = (int64_t{1} << 31) - 1;
   int64_t m = tiles(s.m, rows) * rows, n = tiles(s.n, columns) * columns;
   if (m > kMax || n > kMax)
-    return fmt::format("{} = {} in tiles of {} ends beyond coordinate {}", m > kMax ? 'M' : 'N', m > kMax ? s.m : s.n,
-                       m > kMax ? rows : columns, kMax);
+    return fmt::format("{} = {} in tiles of {} ends beyond coordinate {}", m > kMax ? 'M' : 'N',
+                       m > kMax ? s.m : s.n, m > kMax ? rows : columns, kMax);
   int64_t clusters = tiles(s.m, rows) * tiles(s.n, columns);  // each factor is below 2^31
   if (clusters > kMax / cluster_size)
     return fmt::format("{} clusters of {} CTAs > {}, the largest grid", clusters, cluster_size, kMax);
@@ -91,8 +92,8 @@ std::string smem_violation(int stages, int stage_bytes, int fixed_bytes, const A
 
 uint32_t grid_ctas(int64_t clusters, int cluster_size, bool persistent, const LaunchDevice& device) {
   if (persistent) {
-    int64_t resident =
-        device.max_active_clusters > 0 ? device.max_active_clusters : std::max(1, device.sm_count / cluster_size);
+    int64_t resident = device.max_active_clusters > 0 ? device.max_active_clusters
+                                                      : std::max(1, device.sm_count / cluster_size);
     clusters = std::min(clusters, resident);
   }
   return static_cast<uint32_t>(clusters * cluster_size);
@@ -116,7 +117,8 @@ Knob cluster_knob(std::string_view dimension) {
   return {fmt::format("cluster_{}", dimension),
           {1, 2, 4, 8},
           1,
-          fmt::format("CTAs of a cluster along {}; they share {} tiles by multicast", m ? "M" : "N", m ? "B" : "A"),
+          fmt::format("CTAs of a cluster along {}; they share {} tiles by multicast", m ? "M" : "N",
+                      m ? "B" : "A"),
           {},
           true};
 }

@@ -1,5 +1,5 @@
-// What both families share on the host: the operand tile that device/operand_tile.cuh lays out, its tensor map, and
-// the constraints that follow from it.
+// What both families share on the host: the operand tile that device/operand_tile.cuh lays out, its tensor
+// map, and the constraints that follow from it.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace gemmtune {
 /// Host twin of OperandTile<kRows, kDepth, kMnMajor, kSpan> with its multicast sharers.
 struct OperandTileSpec {
   Operand operand = Operand::a;
-  int rows = 0;        ///< elements along M or N in one CTA
-  int depth = 0;       ///< elements along K
+  int rows = 0;   ///< elements along M or N in one CTA
+  int depth = 0;  ///< elements along K
   Major major = Major::k;
   int span_bytes = 0;  ///< 16 (no swizzle), 32, 64, 128
   int sharers = 1;     ///< CTAs that fetch slices of the same tile and multicast them
@@ -26,16 +26,18 @@ struct OperandTileSpec {
   int copies() const { return major == Major::k ? chunks() : chunks() / sharers; }
 };
 
-/// "" or why this tile cannot be copied and read: spans that do not divide it, slices that break the swizzle pattern.
+/// "" or why this tile cannot be copied and read: spans that do not divide it, slices that break the swizzle
+/// pattern.
 std::string tile_violation(const OperandTileSpec& tile);
 
-/// "" or why TMA cannot address an operand of this shape: row pitches are multiples of 16 bytes (PTX ISA, cuda.h
-/// cuTensorMapEncodeTiled globalStrides).
+/// "" or why TMA cannot address an operand of this shape: row pitches are multiples of 16 bytes (PTX ISA,
+/// cuda.h cuTensorMapEncodeTiled globalStrides).
 std::string alignment_violation(const ProblemClass& cls, const Shape& shape);
 
 /// "" or why a shape is too large for this cluster tile: coordinates are signed 32-bit (PTX ISA
 /// cp.async.bulk.tensor), a grid holds 2^31 - 1 CTAs (CUDA programming guide, technical specifications).
-std::string size_violation(const Shape& shape, int64_t cluster_rows, int64_t cluster_columns, int cluster_size);
+std::string size_violation(const Shape& shape, int64_t cluster_rows, int64_t cluster_columns,
+                           int cluster_size);
 
 /// `mn` x `k`: the operand's global size in elements.
 TensorMapSpec tensor_map(const OperandTileSpec& tile, DType type, int64_t mn, int64_t k);

@@ -16,7 +16,8 @@ struct CompileRequest {
   std::string target;  ///< "sm_100a"
 };
 
-/// What comes out. `ok` false: `log` says why (an error of the source, a crash of the compiler, the deadline).
+/// What comes out. `ok` false: `log` says why (an error of the source, a crash of the compiler, the
+/// deadline).
 struct CompileResult {
   std::string key;
   bool ok = false;
@@ -32,7 +33,8 @@ class Compiler {
   virtual Toolchain toolchain() const = 0;
   /// Queues a request. Requests start in the order given.
   virtual void submit(CompileRequest request) = 0;
-  /// Blocks until the request with this key is finished and hands its result over. It must have been submitted.
+  /// Blocks until the request with this key is finished and hands its result over. It must have been
+  /// submitted.
   virtual CompileResult take(const std::string& key) = 0;
   /// Waits up to `patience` for something to finish; true if anything did. For progress displays.
   virtual bool poll(std::chrono::milliseconds patience) = 0;

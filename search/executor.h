@@ -22,15 +22,15 @@ struct SampleResult : StepResult {
   Sample sample;
 };
 
-/// Runs variants of one problem at a time. A device that hangs or faults costs the step that did it (timed_out,
-/// crashed); the executor recovers by itself. Throws EnvironmentError if it cannot.
+/// Runs variants of one problem at a time. A device that hangs or faults costs the step that did it
+/// (timed_out, crashed); the executor recovers by itself. Throws EnvironmentError if it cannot.
 class Executor {
  public:
   virtual ~Executor() = default;
   virtual DeviceRecord device() const = 0;
 
-  /// Allocates and fills operands, computes references. Forgets variants of the problem before. Not ok: this problem
-  /// does not fit the device.
+  /// Allocates and fills operands, computes references. Forgets variants of the problem before. Not ok: this
+  /// problem does not fit the device.
   virtual StepResult begin_problem(const Problem& problem, float alpha, float beta) = 0;
   /// Loads a kernel under `handle`.
   virtual StepResult prepare(int handle, const Variant& variant, const CompiledKernel& kernel) = 0;

@@ -7,8 +7,8 @@
 
 namespace gemmtune {
 
-/// Ragged M, N and K, one k-tile, more than two laps of the ring, fewer tiles than CTAs, and (with `sm_count`) more
-/// tiles than CTAs. All obey the problem class' alignment rules.
+/// Ragged M, N and K, one k-tile, more than two laps of the ring, fewer tiles than CTAs, and (with
+/// `sm_count`) more tiles than CTAs. All obey the problem class' alignment rules.
 std::vector<Shape> proxy_shapes(const TileShape& tile, const ProblemClass& cls, int sm_count);
 
 }  // namespace gemmtune

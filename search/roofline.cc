@@ -29,14 +29,16 @@ double tile_cost(const TileShape& t, const Problem& problem, const DeviceSpec& d
   double sm_tflops = device.f16_dense_tflops / device.sm_count;
   // Narrow tiles leave the tensor core waiting for operands from shared memory.
   // Clusters cost a little synchronisation, and leave SMs idle where their number is odd.
-  double mma_efficiency = (cluster_size > 2 ? 0.90 : 0.92) * std::min(1.0, 0.35 + t.tile_n / 200.0) * (t.tile_m < 128 ? 0.75 : 1.0);
+  double mma_efficiency = (cluster_size > 2 ? 0.90 : 0.92) * std::min(1.0, 0.35 + t.tile_n / 200.0) *
+                          (t.tile_m < 128 ? 0.75 : 1.0);
   double mma_us = 2.0 * t.tile_m * t.tile_n * t.tile_k / (sm_tflops * mma_efficiency) * 1e-6 * sharing;
   // Bytes that this CTA's share of the cluster pulls out of L2 a k-step; about 9 TB/s over all SMs.
   double pulled = 2.0 * t.tile_k * (double(t.tile_m) / t.cluster_n + double(t.tile_n) / t.cluster_m);
   double l2_us = pulled * std::min<double>(ctas_now, device.sm_count * ctas_per_sm) / 9.0 * 1e-6;
-  // Narrow rows write shared memory at a fraction of the rate: 3.85 TB/s unswizzled against 18.5 TB/s with 128 bytes
-  // (seed 000_b7f4eb2624be9cfc.txt, section 6).
-  double fill_us = double(t.stage_bytes) / (18.5e6 * std::sqrt(t.span_bytes / 128.0) / device.sm_count) * sharing;
+  // Narrow rows write shared memory at a fraction of the rate: 3.85 TB/s unswizzled against 18.5 TB/s with
+  // 128 bytes (seed 000_b7f4eb2624be9cfc.txt, section 6).
+  double fill_us =
+      double(t.stage_bytes) / (18.5e6 * std::sqrt(t.span_bytes / 128.0) / device.sm_count) * sharing;
   // One stage is being multiplied, the others are on their way.
   constexpr double kLoadLatencyUs = 0.9;
   double latency_us = t.stages > 1 ? kLoadLatencyUs / (t.stages - 1) / ctas_per_sm : kLoadLatencyUs + mma_us;

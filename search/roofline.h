@@ -1,5 +1,5 @@
-// The two bounds that no kernel can beat, and a rough order of configurations. Neither is ever shown as a time that a
-// kernel took.
+// The two bounds that no kernel can beat, and a rough order of configurations. Neither is ever shown as a
+// time that a kernel took.
 #pragma once
 
 #include "gemm/arch.h"
@@ -18,8 +18,9 @@ struct Roofline {
 /// From the device's published rates.
 Roofline roofline(const Problem& problem, const DeviceSpec& device);
 
-/// Relative cost of a tile plan, to decide which configurations are worth trying first. Waves of CTAs, k-steps bound
-/// by MMA, L2 traffic or latency / stages, exposed prologue and epilogue. Arbitrary unit, roughly microseconds.
+/// Relative cost of a tile plan, to decide which configurations are worth trying first. Waves of CTAs,
+/// k-steps bound by MMA, L2 traffic or latency / stages, exposed prologue and epilogue. Arbitrary unit,
+/// roughly microseconds.
 double tile_cost(const TileShape& tile, const Problem& problem, const DeviceSpec& device);
 
 }  // namespace gemmtune

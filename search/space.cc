@@ -32,8 +32,8 @@ void add_restriction(const KernelFamily& family, std::string_view text, Restrict
   }
 }
 
-Space::Space(const KernelFamily& family, const ArchSpec& arch, const ProblemClass& cls, std::optional<Shape> shape,
-             const Restrictions& restrictions)
+Space::Space(const KernelFamily& family, const ArchSpec& arch, const ProblemClass& cls,
+             std::optional<Shape> shape, const Restrictions& restrictions)
     : family_(family), scope_{arch, cls, shape}, constraints_at_(family.knobs().size()) {
   for (const Knob& knob : family.knobs()) {
     auto restricted = restrictions.find(knob.name);
@@ -52,7 +52,8 @@ std::vector<std::string> Space::violations(const Config& config) const {
   for (size_t i = 0; i < values_.size(); ++i) {
     if (std::ranges::find(values_[i], config.values[i]) != values_[i].end()) continue;
     const Knob& knob = family_.knobs()[i];
-    reasons.push_back(fmt::format("{} = {} is excluded by --set", knob.name, value_text(knob, config.values[i])));
+    reasons.push_back(
+        fmt::format("{} = {} is excluded by --set", knob.name, value_text(knob, config.values[i])));
   }
   for (const Constraint& constraint : family_.constraints()) {
     std::string reason = constraint.violated(config, scope_);
@@ -97,10 +98,11 @@ int64_t Space::count() const {
   return count_with([&](size_t knob) { return values_[knob].size(); });
 }
 
-// Launch parameters come last in every family, behind the last constraint, so that each free subtree holds one kernel
-// for every combination of its compiled knobs.
+// Launch parameters come last in every family, behind the last constraint, so that each free subtree holds
+// one kernel for every combination of its compiled knobs.
 int64_t Space::count_kernels() const {
-  return count_with([&](size_t knob) { return family_.knobs()[knob].compiled ? values_[knob].size() : size_t{1}; });
+  return count_with(
+      [&](size_t knob) { return family_.knobs()[knob].compiled ? values_[knob].size() : size_t{1}; });
 }
 
 void Space::for_each(const std::function<bool(const Config&)>& visit) const {

@@ -1,4 +1,5 @@
-// The legal configurations of one family for one architecture and problem class (and shape), and why others are not.
+// The legal configurations of one family for one architecture and problem class (and shape), and why others
+// are not.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ class Space {
   void for_each(const std::function<bool(const Config&)>& visit) const;
   /// A uniformly drawn legal config; nullopt if `attempts` draws found none.
   std::optional<Config> sample(std::mt19937_64& random, int attempts = 20000) const;
-  /// How often each constraint rejects a uniformly drawn config, most frequent first: (name, share, example reason).
+  /// How often each constraint rejects a uniformly drawn config, most frequent first: (name, share, example
+  /// reason).
   struct Rejection {
     std::string constraint;
     double share;
@@ -52,8 +54,9 @@ class Space {
  private:
   /// What a visitor wants of the subtree below a partly set config.
   enum class Step { into, over, stop };
-  /// Depth-first over the knobs in order, leaving out subtrees that a constraint rejects. Where no constraint is left
-  /// to judge, `visit(config, first unset knob)` may take the whole subtree (over). Returns false if stopped.
+  /// Depth-first over the knobs in order, leaving out subtrees that a constraint rejects. Where no constraint
+  /// is left to judge, `visit(config, first unset knob)` may take the whole subtree (over). Returns false if
+  /// stopped.
   template <class Visit>
   bool walk(size_t knob, Config& config, const Visit& visit) const;
   /// Legal configs, where an unset knob of a free subtree counts as choices(knob).
@@ -63,8 +66,8 @@ class Space {
   const KernelFamily& family_;
   ConstraintScope scope_;
   std::vector<std::vector<int>> values_;
-  /// constraints_at_[i]: those that can be judged once knob i is set and not before. Index 0 also holds those that
-  /// read no knob.
+  /// constraints_at_[i]: those that can be judged once knob i is set and not before. Index 0 also holds those
+  /// that read no knob.
   std::vector<std::vector<const Constraint*>> constraints_at_;
   size_t first_free_ = 0;  ///< from this knob on no constraint is left
 };

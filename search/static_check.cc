@@ -19,7 +19,8 @@ std::string static_violation(const StaticEvidence& e, int threads, const ArchSpe
     return fmt::format("{} registers x {} threads > {}", granted, threads, arch.registers_per_sm);
   if (e.tmem_columns > arch.tmem_columns)
     return fmt::format("{} columns of tensor memory > {}", e.tmem_columns, arch.tmem_columns);
-  if (e.tmem_columns > 0 && (e.tmem_columns < 32 || !std::has_single_bit(static_cast<unsigned>(e.tmem_columns))))
+  if (e.tmem_columns > 0 &&
+      (e.tmem_columns < 32 || !std::has_single_bit(static_cast<unsigned>(e.tmem_columns))))
     return fmt::format("{} columns of tensor memory: allocations are powers of two from 32", e.tmem_columns);
   return "";
 }

@@ -41,7 +41,8 @@ std::vector<size_t> to_screen(std::span<const SampleList> candidates) {
   if (!wanting.empty()) return wanting;
   double best = best_median(candidates);
   for (size_t i = 0; i < candidates.size(); ++i)
-    if (count(candidates[i]).screen < kScreenRounds && screening_median(candidates[i]) <= kClearlySlower * best)
+    if (count(candidates[i]).screen < kScreenRounds &&
+        screening_median(candidates[i]) <= kClearlySlower * best)
       wanting.push_back(i);
   return wanting;
 }
@@ -50,7 +51,8 @@ std::vector<size_t> to_finish(std::span<const SampleList> candidates) {
   double best = best_median(candidates);
   std::vector<size_t> finalists;
   for (size_t i = 0; i < candidates.size(); ++i)
-    if (!candidates[i].empty() && screening_median(candidates[i]) <= kFinalistMargin * best) finalists.push_back(i);
+    if (!candidates[i].empty() && screening_median(candidates[i]) <= kFinalistMargin * best)
+      finalists.push_back(i);
   std::ranges::sort(finalists, {}, [&](size_t i) { return screening_median(candidates[i]); });
   if (finalists.size() > kMaxFinalists) finalists.resize(kMaxFinalists);
   std::erase_if(finalists, [&](size_t i) { return count(candidates[i]).final >= kFinalRounds; });

@@ -40,8 +40,8 @@ std::vector<Config> propose_exhaustive(const StrategyInput& in) {
   return chosen;
 }
 
-/// Draws many legal configurations, orders them by tile_cost, improves the best by single-knob steps, and takes the
-/// cheapest few of every tile plan, so that one plan's near-copies do not fill the list.
+/// Draws many legal configurations, orders them by tile_cost, improves the best by single-knob steps, and
+/// takes the cheapest few of every tile plan, so that one plan's near-copies do not fill the list.
 std::vector<Config> propose_ranked(const StrategyInput& in) {
   constexpr int kDraws = 3000;
   constexpr size_t kPerPlan = 2;
@@ -59,10 +59,12 @@ std::vector<Config> propose_ranked(const StrategyInput& in) {
     if (!config) break;
     pool.try_emplace(*config, cost(*config));
   }
-  // The estimate is worth a few percent at best: within 2 % the config with fewer knobs off their default goes first.
+  // The estimate is worth a few percent at best: within 2 % the config with fewer knobs off their default
+  // goes first.
   auto away = [&](const Config& c) {
     int count = 0;
-    for (size_t i = 0; i < c.values.size(); ++i) count += c.values[i] != space.family().knobs()[i].default_value;
+    for (size_t i = 0; i < c.values.size(); ++i)
+      count += c.values[i] != space.family().knobs()[i].default_value;
     return count;
   };
   struct Ranked {
@@ -94,7 +96,8 @@ std::vector<Config> propose_ranked(const StrategyInput& in) {
   std::vector<Config> spare;
   for (const auto& [step, off, config] : ordered()) {
     TileShape t = space.family().tile(config, in.problem.cls);
-    size_t& count = taken[{t.tile_m, t.tile_n, t.tile_k, t.cluster_m * 16 + t.cluster_n, t.persistent, t.threads}];
+    size_t& count =
+        taken[{t.tile_m, t.tile_n, t.tile_k, t.cluster_m * 16 + t.cluster_n, t.persistent, t.threads}];
     if (static_cast<int>(chosen.size()) == in.trials) break;
     if (count < kPerPlan) {
       ++count;
@@ -109,7 +112,8 @@ std::vector<Config> propose_ranked(const StrategyInput& in) {
 }
 
 constexpr std::array<Strategy, 3> kStrategies = {{
-    {"ranked", "the configurations that a coarse cost estimate puts first, a few of each tile plan", propose_ranked},
+    {"ranked", "the configurations that a coarse cost estimate puts first, a few of each tile plan",
+     propose_ranked},
     {"random", "uniformly drawn legal configurations", propose_random},
     {"exhaustive", "every legal configuration in order, up to --trials", propose_exhaustive},
 }};

@@ -11,7 +11,8 @@ namespace gemmtune {
 struct StrategyInput {
   const Space& space;
   const Problem& problem;
-  const DeviceSpec& device;  ///< published rates of the device at hand or of the architecture's reference device
+  const DeviceSpec&
+      device;  ///< published rates of the device at hand or of the architecture's reference device
   int trials = 32;
   uint64_t seed = 1;
 };

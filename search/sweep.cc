@@ -36,9 +36,14 @@ struct Running {
 
 class Sweep {
  public:
-  Sweep(const SweepOptions& options, Compiler& compiler, Executor* executor, Journal& journal, SweepObserver& observer,
-        const std::atomic<bool>& stop)
-      : o_(options), compiler_(compiler), executor_(executor), journal_(journal), observer_(observer), stop_(stop),
+  Sweep(const SweepOptions& options, Compiler& compiler, Executor* executor, Journal& journal,
+        SweepObserver& observer, const std::atomic<bool>& stop)
+      : o_(options),
+        compiler_(compiler),
+        executor_(executor),
+        journal_(journal),
+        observer_(observer),
+        stop_(stop),
         order_(options.seed) {}
 
   SweepSummary run() {
@@ -67,14 +72,14 @@ class Sweep {
       Space space(*o_.family, *o_.arch, o_.cls, listed.shape, o_.restrictions);
       for (Config& config : o_.strategy->propose({space, planned.problem, *device, o_.trials, o_.seed})) {
         Candidate candidate{{o_.family, o_.arch, o_.cls, config}, to_text(o_.family->knobs(), config), ""};
-        candidate.key = compile_key(render(candidate.variant), std::string(o_.arch->name), compiler_.toolchain());
+        candidate.key =
+            compile_key(render(candidate.variant), std::string(o_.arch->name), compiler_.toolchain());
         planned.candidates.push_back(std::move(candidate));
       }
       if (planned.candidates.empty()) {
         std::vector<Space::Rejection> why = space.rejections(2000, o_.seed);
-        summary_.skipped.push_back(
-            fmt::format("{}: no legal configuration ({})", to_string(listed.shape),
-                        why.empty() ? "the space is empty" : why.front().example));
+        summary_.skipped.push_back(fmt::format("{}: no legal configuration ({})", to_string(listed.shape),
+                                               why.empty() ? "the space is empty" : why.front().example));
         continue;
       }
       problems.push_back(std::move(planned));
@@ -91,8 +96,8 @@ class Sweep {
       for (const Candidate& candidate : planned.candidates) {
         ++trials;
         if (!seen.insert(candidate.key).second) continue;
-        std::optional<CompiledKernel> known = journal_.find_kernel(candidate.key);
-        if (known && known->ok) {
+        // A stored failure stands too: the key covers everything that goes in, so it would fail again.
+        if (journal_.find_kernel(candidate.key)) {
           ++summary_.kernels_cached;
         } else {
           missing.push_back(&candidate);
@@ -107,14 +112,13 @@ class Sweep {
   }
 
   LaunchPlan plan_of(const Candidate& candidate, const Shape& shape) const {
-    LaunchDevice device{executor_ ? executor_->device().sm_count : find_device_spec(o_.arch->reference_device)->sm_count,
-                        0};
+    LaunchDevice device{
+        executor_ ? executor_->device().sm_count : find_device_spec(o_.arch->reference_device)->sm_count, 0};
     return o_.family->plan(candidate.variant.config, o_.cls, *o_.arch, shape, device, o_.alpha, o_.beta);
   }
 
-  /// From this run's memory, the journal, or the compiler (then stored).
+  /// From the compiler if it is still at work on it (then stored), else from the journal.
   CompiledKernel kernel_of(const Candidate& candidate) {
-    if (auto found = failed_.find(candidate.key); found != failed_.end()) return found->second;
     if (!pending_.contains(candidate.key)) return journal_.find_kernel(candidate.key).value();
     CompileResult result = compiler_.take(candidate.key);
     pending_.erase(candidate.key);
@@ -136,7 +140,6 @@ class Sweep {
     kernel.compile_ms = result.compile_ms;
     kernel.log = std::move(result.log);
     journal_.put_kernel(kernel);
-    if (!kernel.ok) failed_[kernel.key] = kernel;
     return kernel;
   }
 
@@ -189,7 +192,8 @@ class Sweep {
   }
 
   /// One line a stage; every stage may be the last.
-  Trial evaluate(const PlannedProblem& planned, const Candidate& candidate, int handle, const CompiledKernel& kernel) {
+  Trial evaluate(const PlannedProblem& planned, const Candidate& candidate, int handle,
+                 const CompiledKernel& kernel) {
     Trial trial;
     trial.problem = planned.problem;
     trial.family = o_.family->name();
@@ -210,7 +214,8 @@ class Sweep {
 
     if (StepResult begun = begin(planned); begun.outcome != Outcome::ok)
       return end("load", Outcome::launch_failed, begun.message);
-    if (StepResult loaded = executor_->prepare(handle, candidate.variant, kernel); loaded.outcome != Outcome::ok)
+    if (StepResult loaded = executor_->prepare(handle, candidate.variant, kernel);
+        loaded.outcome != Outcome::ok)
       return end("load", loaded.outcome, loaded.message);
     ValidationResult checked = executor_->validate(handle);
     trial.validation = checked.validation;
@@ -227,7 +232,8 @@ class Sweep {
   }
 
   /// Screening, then final rounds, interleaved in random order. Samples are stored one by one.
-  void measure(const PlannedProblem& planned, std::vector<Running>& running, std::vector<SampleList>& samples) {
+  void measure(const PlannedProblem& planned, std::vector<Running>& running,
+               std::vector<SampleList>& samples) {
     size_t taken = 0;
     for (bool final_rounds : {false, true}) {
       while (!halted()) {
@@ -265,7 +271,8 @@ class Sweep {
     if (!candidate.prepared) {
       StepResult ready = begin(planned);
       if (ready.outcome == Outcome::ok)
-        ready = executor_->prepare(candidate.handle, candidate.candidate->variant, kernel_of(*candidate.candidate));
+        ready = executor_->prepare(candidate.handle, candidate.candidate->variant,
+                                   kernel_of(*candidate.candidate));
       if (ready.outcome != Outcome::ok) return {ready, {}};
       candidate.prepared = true;
     }
@@ -283,7 +290,6 @@ class Sweep {
   SweepSummary summary_;
   std::set<std::string> pending_;
   size_t to_compile_ = 0;
-  std::map<std::string, CompiledKernel> failed_;
   bool problem_begun_ = false;
 };
 

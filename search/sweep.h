@@ -70,8 +70,8 @@ struct SweepOptions {
 struct SweepSummary {
   std::map<Outcome, int> outcomes;  ///< of this run's trials and those it found
   int kernels_compiled = 0, kernels_cached = 0;
-  std::vector<double> compile_ms;   ///< of this run
-  int trials_resumed = 0;           ///< found in the journal
+  std::vector<double> compile_ms;           ///< of this run
+  int trials_resumed = 0;                   ///< found in the journal
   std::vector<std::string> without_winner;  ///< shapes, only where times are taken
   std::vector<std::string> skipped;         ///< shapes that have no legal configuration, with the reason
   bool interrupted = false;

@@ -6,20 +6,30 @@
 #include <cmath>
 
 #include "gemm/error.h"
+#include "gemm/suggest.h"
 
 namespace gemmtune {
 
 std::string_view name(Outcome outcome) {
   switch (outcome) {
-    case Outcome::ok: return "ok";
-    case Outcome::compiled: return "compiled";
-    case Outcome::compile_failed: return "compile_failed";
-    case Outcome::rejected_static: return "rejected_static";
-    case Outcome::launch_failed: return "launch_failed";
-    case Outcome::wrong_result: return "wrong_result";
-    case Outcome::timed_out: return "timed_out";
-    case Outcome::crashed: return "crashed";
-    case Outcome::unstable: return "unstable";
+    case Outcome::ok:
+      return "ok";
+    case Outcome::compiled:
+      return "compiled";
+    case Outcome::compile_failed:
+      return "compile_failed";
+    case Outcome::rejected_static:
+      return "rejected_static";
+    case Outcome::launch_failed:
+      return "launch_failed";
+    case Outcome::wrong_result:
+      return "wrong_result";
+    case Outcome::timed_out:
+      return "timed_out";
+    case Outcome::crashed:
+      return "crashed";
+    case Outcome::unstable:
+      return "unstable";
   }
   return "?";
 }
@@ -32,9 +42,12 @@ std::optional<Outcome> parse_outcome(std::string_view text) {
 
 std::string_view name(ValidatedBy by) {
   switch (by) {
-    case ValidatedBy::none: return "none";
-    case ValidatedBy::gpu: return "gpu";
-    case ValidatedBy::emulator: return "emulator";
+    case ValidatedBy::none:
+      return "none";
+    case ValidatedBy::gpu:
+      return "gpu";
+    case ValidatedBy::emulator:
+      return "emulator";
   }
   return "?";
 }
@@ -44,7 +57,8 @@ std::string_view name(Regime regime) { return regime == Regime::burst ? "burst" 
 Regime parse_regime(std::string_view text) {
   if (text == "burst") return Regime::burst;
   if (text == "sustained") return Regime::sustained;
-  throw UsageError(fmt::format("unknown regime '{}': burst or sustained", text));
+  const std::vector<std::string> known = {"burst", "sustained"};
+  throw UsageError(fmt::format("unknown regime '{}'{}: burst or sustained", text, did_you_mean(text, known)));
 }
 
 bool Validation::passed() const {

@@ -1,5 +1,5 @@
-// The records of tuning: what was tried, what came of it, and on what evidence. Plain data; the database stores
-// exactly this.
+// The records of tuning: what was tried, what came of it, and on what evidence. Plain data; the database
+// stores exactly this.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,28 @@ namespace gemmtune {
 
 /// How a trial ended. Only `ok` can win, be exported or be called best.
 enum class Outcome {
-  ok,               ///< validated (and timed where a GPU was there)
-  compiled,         ///< static evidence only: listed, never ranked
+  ok,        ///< validated (and timed where a GPU was there)
+  compiled,  ///< static evidence only: listed, never ranked
   compile_failed,
   rejected_static,  ///< spills, a stack frame, too much shared memory, wrong TMEM columns
   launch_failed,
   wrong_result,
   timed_out,
   crashed,
-  unstable,         ///< results differ between launches, or times that never settle
+  unstable,  ///< results differ between launches, or times that never settle
 };
 std::string_view name(Outcome outcome);
 std::optional<Outcome> parse_outcome(std::string_view text);
 /// Every outcome, for tables.
-inline constexpr Outcome kAllOutcomes[] = {Outcome::ok,           Outcome::compiled,      Outcome::compile_failed,
-                                           Outcome::rejected_static, Outcome::launch_failed, Outcome::wrong_result,
-                                           Outcome::timed_out,    Outcome::crashed,       Outcome::unstable};
+inline constexpr Outcome kAllOutcomes[] = {Outcome::ok,
+                                           Outcome::compiled,
+                                           Outcome::compile_failed,
+                                           Outcome::rejected_static,
+                                           Outcome::launch_failed,
+                                           Outcome::wrong_result,
+                                           Outcome::timed_out,
+                                           Outcome::crashed,
+                                           Outcome::unstable};
 
 /// Compiler and target, part of a kernel's identity.
 struct Toolchain {
@@ -62,8 +68,8 @@ struct StaticEvidence {
   InstructionCounts counts;
 };
 
-/// A cubin and where it comes from. `key` is the SHA-256 of everything that goes in: source (headers inlined),
-/// options, compiler version, target.
+/// A cubin and where it comes from. `key` is the SHA-256 of everything that goes in: source (headers
+/// inlined), options, compiler version, target.
 struct CompiledKernel {
   std::string key;
   std::string family, arch, problem_class, config;  ///< canonical texts
@@ -80,7 +86,7 @@ struct ValidationCase {
   Fill fill = Fill::sharp;
   Shape shape;
   int64_t elements = 0;
-  int64_t mismatches = 0;      ///< elements outside the bound (integer fills: not bit-equal)
+  int64_t mismatches = 0;  ///< elements outside the bound (integer fills: not bit-equal)
   double max_abs_error = 0;
   double max_error_over_bound = 0;  ///< normal fill: largest |error| / bound; integer fills: 0
   bool guards_intact = true;
@@ -105,11 +111,11 @@ Regime parse_regime(std::string_view text);
 
 /// One timed batch of back-to-back launches.
 struct Sample {
-  double time_us = 0;   ///< per launch
-  int launches = 0;     ///< in the batch
-  int round = 0;        ///< interleaving round
+  double time_us = 0;        ///< per launch
+  int launches = 0;          ///< in the batch
+  int round = 0;             ///< interleaving round
   bool final_round = false;  ///< of the finalists' fresh, interleaved re-measurement; else of the screening
-  int sm_clock_khz = 0; ///< NVML, 0 = not read
+  int sm_clock_khz = 0;      ///< NVML, 0 = not read
   int power_mw = 0;
   int temperature_c = 0;
   uint64_t event_reasons = 0;  ///< NVML clock event reasons bit mask
@@ -121,8 +127,8 @@ struct Measurement {
   Regime regime = Regime::burst;
   bool warm_l2 = false;
   std::vector<Sample> samples;
-  /// Times that count: those of the final rounds where there are any, else those of the screening, which also chose
-  /// the finalists and so flatters the chosen.
+  /// Times that count: those of the final rounds where there are any, else those of the screening, which also
+  /// chose the finalists and so flatters the chosen.
   std::vector<double> counting_times_us() const;
   double median_us() const;
   /// (75th - 25th percentile) / median.
@@ -158,8 +164,9 @@ struct Winner {
   int64_t trial_id = 0;
   double median_us = 0;
   std::vector<int64_t> tie_set;  ///< trial ids not separable from the best, best first
-  double ratio_low = 0, ratio_high = 0;  ///< 95 % interval of (runner-up outside the tie set) / (winner); 0 = none
-  std::string evidence;          ///< one line: how it was validated and timed
+  double ratio_low = 0,
+         ratio_high = 0;  ///< 95 % interval of (runner-up outside the tie set) / (winner); 0 = none
+  std::string evidence;   ///< one line: how it was validated and timed
 };
 
 }  // namespace gemmtune

@@ -10,6 +10,7 @@
 #include "tool/command.h"
 #include "tool/db_journal.h"
 #include "tool/options.h"
+#include "tool/output.h"
 #include "tool/winner_table.h"
 
 namespace gemmtune {
@@ -39,14 +40,15 @@ int run(const BestArguments& a) {
   Store store(a.common.db, OpenMode::read_only);
   std::vector<BestAnswer> answers = best(store, filter);
   if (answers.empty()) {
-    fmt::print(stderr, "{} holds no trial that matches: run gemmtune sweep first\n", a.common.db);
+    tell("{} holds no trial that matches: run gemmtune sweep first\n", a.common.db);
     return kNoWinner;
   }
   fmt::print("{}", answers_table(answers, shapes, nullptr).render(format));
   bool due = std::ranges::any_of(answers, &BestAnswer::due);
-  if (due) fmt::print(stderr, "some winners are older than their trials: an interrupted sweep; run it again\n");
-  bool complete = std::ranges::all_of(answers, [](const BestAnswer& answer) { return answer.winner.has_value(); });
-  if (!complete) fmt::print(stderr, "some shapes have no valid winner\n");
+  if (due) tell("some winners are older than their trials: an interrupted sweep; run it again\n");
+  bool complete =
+      std::ranges::all_of(answers, [](const BestAnswer& answer) { return answer.winner.has_value(); });
+  if (!complete) tell("some shapes have no valid winner\n");
   return complete ? kDone : kNoWinner;
 }
 

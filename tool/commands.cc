@@ -1,10 +1,10 @@
 // The command table: dispatch, help and suggestions come from it.
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <array>
 #include <cstdio>
 #include <iostream>
@@ -13,6 +13,7 @@
 #include "gemm/suggest.h"
 #include "tool/command.h"
 #include "tool/internal_worker.h"
+#include "tool/output.h"
 
 namespace gemmtune {
 namespace {
@@ -26,7 +27,7 @@ constexpr std::array<Command, 8> kCommands = {{
      declare_export},
     {"space", "legal configurations of a shape, and why others are rejected",
      "gemmtune space --arch sm_100a --shape 4096x4096x4096 --explain stages=6,tile_n=256", declare_space},
-    {"compile", "cross-compile variants without a GPU: registers, spills, shared memory, instruction counts",
+    {"compile", "cross-compile without a GPU: registers, spills, instruction counts",
      "gemmtune compile --arch sm_100a --set stages=4 --set tile_n=128,256 --dump out/", declare_compile},
     {"shapes", "shape list of a model, from its Hugging Face config.json",
      "gemmtune shapes --hf-config config.json --tokens 1,64,8192 --tp 8 > shapes.csv", declare_shapes},
@@ -49,30 +50,53 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// What the user mistyped, with the nearest known name.
-std::string describe(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& arguments) {
+/// What the user mistyped, with the nearest known name. CLI11's own sentences name the option, not the
+/// remedy.
+std::string describe(const CLI::ParseError& error, const CLI::App& app,
+                     const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
-  for (const CLI::App* sub : app.get_subcommands()) command = sub;
+  std::string called = "gemmtune";
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    called += " " + command->get_name();
+  }
   std::vector<std::string> known = option_names(*command);
   for (const std::string& argument : arguments) {
     if (!argument.starts_with("--")) continue;
     std::string name = argument.substr(0, argument.find('='));
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return fmt::format("unknown option '{}'{}; see gemmtune {} --help", name, did_you_mean(name, known),
-                       command == &app ? "" : command->get_name());
+    return fmt::format("unknown option '{}'{}; see {} --help", name, did_you_mean(name, known), called);
   }
-  return one_line(error.what());
+  std::string text = one_line(error.what());
+  std::string option = text.substr(0, text.find(':'));
+  if (const std::string start = "Could not convert: "; text.starts_with(start)) {
+    size_t equals = std::min(text.find(" = ", start.size()), text.size());
+    return fmt::format("{} '{}': expected a number of reasonable size; see {} --help",
+                       text.substr(start.size(), equals - start.size()),
+                       text.substr(std::min(equals + 3, text.size())), called);
+  }
+  if (text.find(" missing") != std::string::npos)
+    return fmt::format("{} needs a value; see {} --help", option, called);
+  if (text.find("At Most 1") != std::string::npos) return fmt::format("{} is given more than once", option);
+  if (const std::string start = "The following argument"; text.starts_with(start))
+    return fmt::format("unexpected argument '{}'; see {} --help", text.substr(text.rfind(": ") + 2), called);
+  return text;
 }
 
-void check_command_name(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0].starts_with("-")) return;
+/// Commands come first, `db info` too, so a wrong name is the first thing to report.
+void check_command_name(const CLI::App& app, std::span<const std::string> arguments,
+                        const std::string& parent) {
   std::vector<std::string> known;
-  for (const Command& command : kCommands) {
-    if (arguments[0] == command.name) return;
-    known.emplace_back(command.name);
-  }
-  throw UsageError(fmt::format("unknown command '{}'{}: one of {}", arguments[0], did_you_mean(arguments[0], known),
-                               fmt::join(known, ", ")));
+  for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
+  if (known.empty()) return;
+  if (arguments.empty() && !parent.empty())
+    throw UsageError(fmt::format("{} needs a command: one of {}", parent, fmt::join(known, ", ")));
+  if (arguments.empty() || arguments[0].starts_with("-")) return;
+  const std::string& name = arguments[0];
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw UsageError(fmt::format("unknown command '{}{}'{}: one of {}", parent.empty() ? "" : parent + " ",
+                                 name, did_you_mean(name, known), fmt::join(known, ", ")));
+  check_command_name(*app.get_subcommand(name), arguments.subspan(1), name);
 }
 
 }  // namespace
@@ -83,36 +107,45 @@ int run_tool(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments[0] == "internal-worker") return run_internal_worker(arguments);
 
+  prepare_streams();
   int status = kDone;
-  CLI::App app("Tunes GEMM kernels for NVIDIA Blackwell and Hopper: generates, compiles, proves, times, remembers.",
-               "gemmtune");
+  auto failed = [](int exit_status, const std::string& text) {
+    tell("gemmtune: {}\n", text);
+    return exit_status;
+  };
+  CLI::App app(
+      "Tunes GEMM kernels for NVIDIA Blackwell and Hopper: generates, compiles, proves, times, remembers.",
+      "gemmtune");
   app.set_version_flag("--version", "gemmtune " GEMMTUNE_VERSION);
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(26);
-  app.footer("Results go to stdout, messages to stderr. Exit status: 0 done, 1 the environment failed, 2 wrong usage,\n"
-             "3 a shape has no valid winner, 130 interrupted (the same command resumes).");
+  app.footer(
+      "gemmtune COMMAND --help says more. Results go to stdout, messages to stderr. Exit status: 0 done,\n"
+      "1 the environment failed, 2 wrong usage, 3 a shape has no valid winner, 130 interrupted (the\n"
+      "same command resumes).");
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);
     sub->footer(fmt::format("Example:\n  {}", command.example));
     command.declare(*sub, status);
   }
   try {
-    check_command_name(arguments);
+    check_command_name(app, arguments, "");
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) std::cout << app.help();
-    std::cout.flush();
-    if (!std::cout) throw EnvironmentError("cannot write to standard output");
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    status = app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "gemmtune: {}\n", describe(error, app, arguments));
-    return kWrongUsage;
+    return failed(kWrongUsage, describe(error, app, arguments));
   } catch (const UsageError& error) {
-    fmt::print(stderr, "gemmtune: {}\n", one_line(error.what()));
-    return kWrongUsage;
+    return failed(kWrongUsage, one_line(error.what()));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "gemmtune: {}\n", one_line(error.what()));
-    return kEnvironmentFailed;
+    // A result that could not be written throws too, without saying where it should have gone.
+    if (!std::ferror(stdout)) return failed(kEnvironmentFailed, one_line(error.what()));
+  }
+  try {
+    finish_output();
+  } catch (const EnvironmentError& error) {
+    return failed(kEnvironmentFailed, error.what());
   }
   return status;
 }

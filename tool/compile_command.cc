@@ -1,10 +1,7 @@
 // gemmtune compile
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -14,6 +11,7 @@
 #include "search/static_check.h"
 #include "tool/command.h"
 #include "tool/options.h"
+#include "tool/output.h"
 
 namespace gemmtune {
 namespace {
@@ -24,7 +22,8 @@ struct CompileArguments {
   int jobs = 0, limit = 64;
 };
 
-/// Every legal combination of the values that --set names; knobs that it does not name stay at their defaults.
+/// Every legal combination of the values that --set names; knobs that it does not name stay at their
+/// defaults.
 std::vector<Config> named_configs(const KernelFamily& family, const ArchSpec& arch, const ProblemClass& cls,
                                   const Restrictions& set, int limit, std::vector<std::string>& illegal) {
   std::vector<Config> all = {family.default_config()};
@@ -52,15 +51,9 @@ std::vector<Config> named_configs(const KernelFamily& family, const ArchSpec& ar
   }
   if (legal.empty()) throw UsageError(fmt::format("no legal configuration: {}", illegal.front()));
   if (static_cast<int>(legal.size()) > limit)
-    throw UsageError(fmt::format("--set names {} legal configurations; compile takes --limit {}", legal.size(), limit));
+    throw UsageError(fmt::format(
+        "--set names {} legal configurations: name fewer values, or raise --limit {}", legal.size(), limit));
   return legal;
-}
-
-void write_file(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  file.close();
-  if (!file) throw EnvironmentError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
 }
 
 int run(const CompileArguments& a) {
@@ -68,19 +61,22 @@ int run(const CompileArguments& a) {
   common.device = "none";
   const ArchSpec& arch = *target(common).arch;
   Format format = parse_format(a.common.format);
+  if (a.limit < 1) throw UsageError("--limit: a number from 1");
+  if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
   const KernelFamily& family = family_for(arch);
   ProblemClass cls = problem_class(a.common);
   std::vector<std::string> illegal;
   std::vector<Config> configs =
       named_configs(family, arch, cls, restrictions(a.common, family), a.limit, illegal);
-  for (const std::string& reason : illegal) fmt::print(stderr, "not legal, left out: {}\n", reason);
+  for (const std::string& reason : illegal) tell("not legal, left out: {}\n", reason);
 
   if (!a.dump.empty()) {
     std::error_code error;
     std::filesystem::create_directories(a.dump, error);
     if (error) throw EnvironmentError(fmt::format("cannot make folder {}: {}", a.dump, error.message()));
   }
-  CompilePool compiler(a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  CompilePool compiler(a.jobs > 0 ? a.jobs
+                                  : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   std::vector<std::string> keys, sources;
   for (const Config& config : configs) {
     sources.push_back(render({&family, &arch, cls, config}));
@@ -112,8 +108,20 @@ int run(const CompileArguments& a) {
     std::string brief = brief_text(family.knobs(), configs[i]);
     if (!result.ok) {
       all_good = false;
-      fmt::print(stderr, "{}: {}\n", brief, result.log);
-      table.add({brief, name(Outcome::compile_failed), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},
+      tell("{}: {}\n", brief, result.log);
+      table.add({brief,
+                 name(Outcome::compile_failed),
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
                  Cell::real(result.compile_ms, 0)});
       continue;
     }
@@ -122,20 +130,21 @@ int run(const CompileArguments& a) {
     e.dynamic_smem_bytes = plan.dynamic_smem_bytes;
     e.tmem_columns = family.tmem_columns(configs[i]);
     std::string rejected = static_violation(e, static_cast<int>(plan.block.x), arch);
-    if (!rejected.empty()) fmt::print(stderr, "{}: {}\n", brief, rejected);
+    if (!rejected.empty()) tell("{}: {}\n", brief, rejected);
     const InstructionCounts& c = e.counts;
     bool as_designed = c == family.expected_counts(configs[i], cls);
     all_good = all_good && rejected.empty();
     table.add({brief, name(rejected.empty() ? Outcome::compiled : Outcome::rejected_static), e.registers,
-               e.spill_store_bytes + e.spill_load_bytes, e.stack_bytes, e.static_smem_bytes + e.dynamic_smem_bytes,
-               e.tmem_columns, c.mma, c.tma_load, c.commit, c.mbarrier_wait, c.tmem_load, as_designed ? "yes" : "no",
-               Cell::real(result.compile_ms, 0)});
+               e.spill_store_bytes + e.spill_load_bytes, e.stack_bytes,
+               e.static_smem_bytes + e.dynamic_smem_bytes, e.tmem_columns, c.mma, c.tma_load, c.commit,
+               c.mbarrier_wait, c.tmem_load, as_designed ? "yes" : "no", Cell::real(result.compile_ms, 0)});
     if (!a.dump.empty()) {
-      std::string stem = fmt::format("{}_{}_{}_{}", family.name(), arch.name, to_string(cls), keys[i].substr(0, 12));
+      std::string stem =
+          fmt::format("{}_{}_{}_{}", family.name(), arch.name, to_string(cls), keys[i].substr(0, 12));
       std::filesystem::path base = std::filesystem::path(a.dump) / stem;
-      write_file(base.string() + ".cu", sources[i]);
-      write_file(base.string() + ".ptx", result.ptx);
-      write_file(base.string() + ".cubin", result.cubin);
+      write_whole_file(base.string() + ".cu", sources[i]);
+      write_whole_file(base.string() + ".ptx", result.ptx);
+      write_whole_file(base.string() + ".cubin", result.cubin);
     }
   }
   fmt::print("{}", table.render(format));
@@ -150,7 +159,8 @@ void declare_compile(CLI::App& app, int& status) {
   add_set_option(app, a->common);
   add_type_options(app, a->common);
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
-  app.add_option("--dump", a->dump, "write source, PTX and cubin of each kernel into this folder")->type_name("DIR");
+  app.add_option("--dump", a->dump, "write source, PTX and cubin of each kernel into this folder")
+      ->type_name("DIR");
   app.add_option("--limit", a->limit, "refuse more configurations than this (default 64)")->type_name("N");
   app.add_option("--jobs", a->jobs, "compile workers (default: all cores)")->type_name("N");
   add_format_option(app, a->common);

@@ -15,10 +15,10 @@ int info(const CommonOptions& o) {
   DatabaseInfo i = database_info(store);
   fmt::print("{}: {:.1f} MiB, schema version {}, SQLite {}\n", i.path, double(i.file_bytes) / (1 << 20),
              i.schema_version, i.sqlite_version);
-  fmt::print("{} problems, {} devices, {} configs, {} kernels ({:.1f} MiB of cubins)\n", i.problems, i.devices,
-             i.configs, i.kernels, double(i.cubin_bytes) / (1 << 20));
-  fmt::print("{} trials with {} samples, {} winners ({} due), {} sweeps ({} unfinished)\n", i.trials, i.samples,
-             i.winners, i.winners_due, i.sweeps, i.unfinished_sweeps);
+  fmt::print("{} problems, {} devices, {} configs, {} kernels ({:.1f} MiB of cubins)\n", i.problems,
+             i.devices, i.configs, i.kernels, double(i.cubin_bytes) / (1 << 20));
+  fmt::print("{} trials with {} samples, {} winners ({} due), {} sweeps ({} unfinished)\n", i.trials,
+             i.samples, i.winners, i.winners_due, i.sweeps, i.unfinished_sweeps);
   for (const auto& [outcome, count] : i.outcomes) fmt::print("  {:<16} {}\n", name(outcome), count);
   for (int64_t id : store.device_ids()) {
     DeviceRecord d = store.device(id);
@@ -44,6 +44,7 @@ void declare_db(CLI::App& app, int& status) {
   app.require_subcommand(1);
   auto add = [&](const char* name, const char* help, int (*action)(const CommonOptions&)) {
     CLI::App* sub = app.add_subcommand(name, help);
+    sub->footer(fmt::format("Example:\n  gemmtune db {} --db gemmtune.db", name));
     auto o = std::make_shared<CommonOptions>();
     add_db_option(*sub, *o);
     sub->callback([o, action, &status] { status = action(*o); });

@@ -7,7 +7,8 @@ int knobs_away_from_default(std::string_view family, std::string_view config) {
   if (known == nullptr) return 0;
   Config parsed = parse_config(known->knobs(), config);
   int away = 0;
-  for (size_t i = 0; i < known->knobs().size(); ++i) away += parsed.values[i] != known->knobs()[i].default_value;
+  for (size_t i = 0; i < known->knobs().size(); ++i)
+    away += parsed.values[i] != known->knobs()[i].default_value;
   return away;
 }
 
@@ -32,7 +33,8 @@ void DbJournal::fail(int64_t trial_id, Outcome outcome, const std::string& messa
 }
 
 std::optional<double> DbJournal::settle(const Problem& problem, Regime regime) {
-  std::optional<Winner> winner = recompute_winner(store_, problem, device_id_, regime, knobs_away_from_default);
+  std::optional<Winner> winner =
+      recompute_winner(store_, problem, device_id_, regime, knobs_away_from_default);
   return winner ? std::optional(winner->median_us) : std::nullopt;
 }
 

@@ -15,11 +15,15 @@ class DbJournal final : public Journal {
   DbJournal(Store& store, const DeviceRecord& device, int64_t sweep_id)
       : store_(store), device_id_(store.device_id(device)), sweep_id_(sweep_id) {}
 
-  std::optional<CompiledKernel> find_kernel(const std::string& key) override { return store_.find_kernel(key); }
+  std::optional<CompiledKernel> find_kernel(const std::string& key) override {
+    return store_.find_kernel(key);
+  }
   void put_kernel(const CompiledKernel& kernel) override { store_.put_kernel(kernel); }
   std::vector<Known> known_trials(const Problem& problem, Regime regime) override;
   int64_t record(const Trial& trial) override { return store_.record_trial(trial, device_id_, sweep_id_).id; }
-  void append_sample(int64_t trial_id, const Sample& sample) override { store_.append_samples(trial_id, {&sample, 1}); }
+  void append_sample(int64_t trial_id, const Sample& sample) override {
+    store_.append_samples(trial_id, {&sample, 1});
+  }
   void fail(int64_t trial_id, Outcome outcome, const std::string& message) override;
   std::optional<double> settle(const Problem& problem, Regime regime) override;
 

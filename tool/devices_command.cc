@@ -13,18 +13,20 @@ namespace {
 int run() {
   GpuList list = list_gpus();
   if (list.driver_problem.empty()) {
-    fmt::print("driver     CUDA {}.{}\n", list.driver_cuda_version / 1000, list.driver_cuda_version % 1000 / 10);
+    fmt::print("driver     CUDA {}.{}\n", list.driver_cuda_version / 1000,
+               list.driver_cuda_version % 1000 / 10);
   } else {
     fmt::print("driver     none: {}\n", list.driver_problem);
   }
   std::string runs;
   for (const GpuInfo& gpu : list.gpus) {
-    fmt::print("cuda:{}     {}, compute capability {}.{}, {} SMs, {} GiB, L2 {} MiB, {}\n", gpu.index, gpu.record.name,
-               gpu.cc_major, gpu.cc_minor, gpu.record.sm_count, gpu.memory_bytes >> 30, gpu.record.l2_bytes >> 20,
-               gpu.record.uuid);
+    fmt::print("cuda:{}     {}, compute capability {}.{}, {} SMs, {} GiB, L2 {} MiB, {}\n", gpu.index,
+               gpu.record.name, gpu.cc_major, gpu.cc_minor, gpu.record.sm_count, gpu.memory_bytes >> 30,
+               gpu.record.l2_bytes >> 20, gpu.record.uuid);
     if (gpu.record.arch.empty()) {
-      fmt::print("           no kernel family runs on compute capability {}.{}: it has neither tcgen05 nor wgmma\n",
-                 gpu.cc_major, gpu.cc_minor);
+      fmt::print(
+          "           no kernel family runs on compute capability {}.{}: it has neither tcgen05 nor wgmma\n",
+          gpu.cc_major, gpu.cc_minor);
     } else {
       fmt::print("           runs {} ({})\n", gpu.record.arch, family_for(find_arch(gpu.record.arch)).name());
       runs += (runs.empty() ? "" : ", ") + fmt::format("{} on cuda:{}", gpu.record.arch, gpu.index);
@@ -46,8 +48,9 @@ int run() {
   fmt::print("cuBLASLt   {}\n", cublaslt.empty() ? "none" : cublaslt);
   fmt::print("NVML       {}\n", nvml.empty() ? "none: samples carry no clock, power or temperature" : nvml);
   fmt::print("\n");
-  fmt::print("compile    {}\n", can_compile ? "yes: gemmtune compile, gemmtune sweep --device none"
-                                            : "no: without NVRTC only shapes, space, best, export and db work");
+  fmt::print("compile    {}\n", can_compile
+                                    ? "yes: gemmtune compile, gemmtune sweep --device none"
+                                    : "no: without NVRTC only shapes, space, best, export and db work");
   fmt::print("measure    {}\n", !runs.empty() && can_compile ? runs
                                 : runs.empty()               ? "no: no GPU that a kernel family runs on"
                                                              : "no: NVRTC is missing");

@@ -2,10 +2,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "db/export.h"
@@ -15,6 +12,7 @@
 #include "tool/command.h"
 #include "tool/db_journal.h"
 #include "tool/options.h"
+#include "tool/output.h"
 
 namespace gemmtune {
 namespace {
@@ -30,16 +28,14 @@ void write(const std::string& text, const std::string& path) {
     fmt::print("{}", text);
     return;
   }
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw EnvironmentError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  write_whole_file(path, text);
 }
 
 int run(const ExportArguments& a) {
   if (a.format != "header" && a.format != "json" && a.format != "csv") {
     const std::vector<std::string> known = {"header", "json", "csv"};
-    throw UsageError(fmt::format("unknown format '{}'{}: header, json or csv", a.format, did_you_mean(a.format, known)));
+    throw UsageError(
+        fmt::format("unknown format '{}'{}: header, json or csv", a.format, did_you_mean(a.format, known)));
   }
   ExportFilter filter;
   filter.regime = parse_regime(a.regime);
@@ -52,7 +48,11 @@ int run(const ExportArguments& a) {
 
   Store store(a.common.db, OpenMode::read_only);
   Exportable found = exportable_winners(store, filter);
-  for (const std::string& reason : found.skipped) fmt::print(stderr, "not exported: {}\n", reason);
+  for (const std::string& reason : found.skipped) tell("not exported: {}\n", reason);
+  if (found.rows.empty() && !a.output.empty()) {
+    tell("no winner to export: {} is not written; gemmtune best says what {} holds\n", a.output, a.common.db);
+    return kNoWinner;
+  }
   Provenance provenance{GEMMTUNE_VERSION, a.common.db,
                         fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))};
   auto knobs_of = [](std::string_view family) -> const std::vector<Knob>* {
@@ -63,8 +63,8 @@ int run(const ExportArguments& a) {
         : a.format == "json" ? to_json(found.rows, provenance)
                              : to_csv(found.rows),
         a.output);
-  fmt::print(stderr, "{} winners exported{}\n", found.rows.size(),
-             a.output.empty() ? "" : fmt::format(" to {}", a.output));
+  tell("{} winner{} exported{}\n", found.rows.size(), found.rows.size() == 1 ? "" : "s",
+       a.output.empty() ? "" : fmt::format(" to {}", a.output));
   return found.rows.empty() || !found.skipped.empty() ? kNoWinner : kDone;
 }
 

@@ -1,35 +1,43 @@
 #include "tool/options.h"
 
-#include <CLI/Option.hpp>
 #include <fmt/format.h>
 
+#include <CLI/Option.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 
 #include "gemm/error.h"
+#include "gemm/suggest.h"
 
 namespace gemmtune {
 
 void add_shape_options(CLI::App& app, CommonOptions& o) {
-  app.add_option("--shape", o.shapes, "problem size MxNxK, repeatable")->type_name("MxNxK")->allow_extra_args(false);
-  app.add_option("--shapes", o.shapes_file, "CSV with columns m,n,k and optional name,weight")->type_name("FILE");
+  app.add_option("--shape", o.shapes, "problem size MxNxK, repeatable")
+      ->type_name("MxNxK")
+      ->allow_extra_args(false);
+  app.add_option("--shapes", o.shapes_file, "CSV with columns m,n,k and optional name,weight")
+      ->type_name("FILE");
 }
 
 void add_type_options(CLI::App& app, CommonOptions& o) {
   app.add_option("--dtype", o.dtype, "type of A and B: f16, bf16 (default bf16)")->type_name("TYPE");
-  app.add_option("--out-dtype", o.out_dtype, "type of C: f16, bf16, f32 (default as --dtype)")->type_name("TYPE");
+  app.add_option("--out-dtype", o.out_dtype, "type of C: f16, bf16, f32 (default as --dtype)")
+      ->type_name("TYPE");
   app.add_option("--a-major", o.a_major, "contiguous dimension of A: k, m (default k)")->type_name("DIM");
   app.add_option("--b-major", o.b_major, "contiguous dimension of B: k, n (default k)")->type_name("DIM");
 }
 
 void add_scaling_options(CLI::App& app, CommonOptions& o) {
   app.add_option("--alpha", o.alpha, "factor of A x B (default 1)")->type_name("X");
-  app.add_option("--beta", o.beta, "factor of C; not 0 is a problem class of its own (default 0)")->type_name("X");
+  app.add_option("--beta", o.beta, "factor of C; not 0 is a problem class of its own (default 0)")
+      ->type_name("X");
 }
 
 void add_arch_option(CLI::App& app, CommonOptions& o) {
-  app.add_option("--arch", o.arch, "sm_100a, sm_103a, sm_90a (default: the GPU's, else sm_100a)")->type_name("ARCH");
+  app.add_option("--arch", o.arch, "sm_100a, sm_103a, sm_90a (default: the GPU's, else sm_100a)")
+      ->type_name("ARCH");
 }
 
 void add_device_option(CLI::App& app, CommonOptions& o) {
@@ -54,12 +62,14 @@ std::vector<ListedShape> listed_shapes(const CommonOptions& o, bool required) {
   std::vector<ListedShape> shapes;
   for (const std::string& text : o.shapes) {
     Shape shape = parse_shape(text);
-    bool repeated = std::ranges::any_of(shapes, [&](const ListedShape& known) { return known.shape == shape; });
+    bool repeated =
+        std::ranges::any_of(shapes, [&](const ListedShape& known) { return known.shape == shape; });
     if (!repeated) shapes.push_back({shape, "", 1});
   }
   if (!o.shapes_file.empty())
     for (ListedShape& listed : read_shape_list(o.shapes_file)) {
-      bool repeated = std::ranges::any_of(shapes, [&](const ListedShape& known) { return known.shape == listed.shape; });
+      bool repeated =
+          std::ranges::any_of(shapes, [&](const ListedShape& known) { return known.shape == listed.shape; });
       if (!repeated) shapes.push_back(std::move(listed));
     }
   if (required && shapes.empty())
@@ -72,10 +82,15 @@ ProblemClass problem_class(const CommonOptions& o) {
   cls.in = parse_dtype(o.dtype);
   if (cls.in == DType::f32) throw UsageError("--dtype f32: inputs are f16 or bf16");
   cls.out = o.out_dtype.empty() ? cls.in : parse_dtype(o.out_dtype);
-  if (o.a_major != "k" && o.a_major != "m") throw UsageError(fmt::format("--a-major '{}': k or m", o.a_major));
-  if (o.b_major != "k" && o.b_major != "n") throw UsageError(fmt::format("--b-major '{}': k or n", o.b_major));
+  if (o.a_major != "k" && o.a_major != "m")
+    throw UsageError(fmt::format("--a-major '{}': k or m", o.a_major));
+  if (o.b_major != "k" && o.b_major != "n")
+    throw UsageError(fmt::format("--b-major '{}': k or n", o.b_major));
   cls.a_major = o.a_major == "k" ? Major::k : Major::mn;
   cls.b_major = o.b_major == "k" ? Major::k : Major::mn;
+  for (auto [name, value] : {std::pair("--alpha", o.alpha), std::pair("--beta", o.beta)})
+    if (!std::isfinite(static_cast<float>(value)))
+      throw UsageError(fmt::format("{} {}: a finite number", name, value));
   cls.beta = o.beta != 0;
   return cls;
 }
@@ -91,18 +106,21 @@ Target target(const CommonOptions& o) {
     if (error != std::errc() || stop != end || index < 0) index = -1;
   }
   if (!none && !automatic && index < 0)
-    throw UsageError(fmt::format("unknown device '{}': auto, cuda:0, cuda:1 ... or none", o.device));
+    throw UsageError(fmt::format("unknown device '{}'{}: auto, cuda:0, cuda:1 ... or none", o.device,
+                                 did_you_mean(o.device, std::vector<std::string>{"auto", "cuda:0", "none"})));
 
   GpuList list = none ? GpuList() : list_gpus();
   if (index >= 0) {
-    if (!list.driver_problem.empty()) throw UsageError(fmt::format("--device {}: {}", o.device, list.driver_problem));
+    if (!list.driver_problem.empty())
+      throw UsageError(fmt::format("--device {}: {}", o.device, list.driver_problem));
     if (index >= static_cast<int>(list.gpus.size()))
       throw UsageError(fmt::format("--device {}: this machine has {} GPU(s)", o.device, list.gpus.size()));
     const GpuInfo& gpu = list.gpus[static_cast<size_t>(index)];
     if (gpu.record.arch.empty())
-      throw UsageError(fmt::format("{} has compute capability {}.{}: neither tcgen05 nor wgmma, no kernel family runs "
-                                   "there; --device none compiles for another architecture",
-                                   gpu.record.name, gpu.cc_major, gpu.cc_minor));
+      throw UsageError(
+          fmt::format("{} has compute capability {}.{}: neither tcgen05 nor wgmma, no kernel family runs "
+                      "there; --device none compiles for another architecture",
+                      gpu.record.name, gpu.cc_major, gpu.cc_minor));
     if (t.arch == nullptr) t.arch = &find_arch(gpu.record.arch);
     if (gpu.record.arch != t.arch->name)
       throw UsageError(fmt::format("--device {} is {}, which runs {}, not {}", o.device, gpu.record.name,
@@ -119,14 +137,22 @@ Target target(const CommonOptions& o) {
   if (t.arch == nullptr) t.arch = &find_arch("sm_100a");
   t.no_gpu_reason = none                           ? "--device none"
                     : !list.driver_problem.empty() ? list.driver_problem
-                    : list.gpus.empty()            ? "no GPU here"
-                                        : fmt::format("{} does not run {}", list.gpus[0].record.name, t.arch->name);
+                    : list.gpus.empty()
+                        ? "no GPU here"
+                        : fmt::format("{} does not run {}", list.gpus[0].record.name, t.arch->name);
   return t;
 }
 
 Restrictions restrictions(const CommonOptions& o, const KernelFamily& family) {
   Restrictions result;
-  for (const std::string& text : o.set) add_restriction(family, text, result);
+  for (const std::string& text : o.set) {
+    Restrictions one;
+    add_restriction(family, text, one);
+    for (auto& [knob, values] : one)
+      if (!result.emplace(knob, std::move(values)).second)
+        throw UsageError(fmt::format(
+            "--set names knob {} twice: give all its values at once, as in --set stages=4,6", knob));
+  }
   return result;
 }
 
@@ -137,7 +163,8 @@ std::chrono::seconds parse_duration(const std::string& text) {
   std::string unit(stop, end);
   int64_t factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (error != std::errc() || factor == 0 || number <= 0 || number > 1000000)
-    throw UsageError(fmt::format("duration '{}': a positive number of seconds, or with a unit: 90s, 10m, 2h", text));
+    throw UsageError(
+        fmt::format("duration '{}': a positive number of seconds, or with a unit: 90s, 10m, 2h", text));
   return std::chrono::seconds(number * factor);
 }
 

@@ -41,7 +41,8 @@ struct Target {
   std::optional<GpuInfo> gpu;  ///< absent: compile only
   std::string no_gpu_reason;   ///< why, for one line to the user
 };
-/// --device auto takes the first GPU that runs the architecture. Throws UsageError for an explicit device that cannot.
+/// --device auto takes the first GPU that runs the architecture. Throws UsageError for an explicit device
+/// that cannot.
 Target target(const CommonOptions& o);
 
 Restrictions restrictions(const CommonOptions& o, const KernelFamily& family);

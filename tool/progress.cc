@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+#include "tool/output.h"
 
 namespace gemmtune {
 namespace {
@@ -18,10 +19,11 @@ std::string first_line(const std::string& text) {
 }  // namespace
 
 std::string shape_text(const ListedShape& shape) {
-  return shape.name.empty() ? to_string(shape.shape) : fmt::format("{} ({})", to_string(shape.shape), shape.name);
+  return shape.name.empty() ? to_string(shape.shape)
+                            : fmt::format("{} ({})", to_string(shape.shape), shape.name);
 }
 
-Progress::Progress() {
+Progress::Progress(bool executes) : executes_(executes) {
   const char* term = std::getenv("TERM");
   terminal_ = ::isatty(STDERR_FILENO) && !(term != nullptr && std::string_view(term) == "dumb");
 }
@@ -35,13 +37,12 @@ void Progress::live(const std::string& text) {
   if (text.empty() && !dirty_) return;
   drawn_ = now;
   dirty_ = !text.empty();
-  fmt::print(stderr, "\r\033[2K{}", text);
-  std::fflush(stderr);
+  tell("\r\033[2K{}", text);
 }
 
 void Progress::line(const std::string& text) {
   live("");
-  fmt::print(stderr, "{}\n", text);
+  tell("{}\n", text);
 }
 
 std::string Progress::left() const {
@@ -66,11 +67,13 @@ void Progress::problem_started(size_t index, size_t count, const ListedShape& sh
   count_ = count;
   candidates_ = candidates;
   trials_ = 0;
+  outcomes_.clear();
   shape_ = to_string(shape.shape);
 }
 
 void Progress::trial_finished(const Trial& trial) {
   ++trials_;
+  ++outcomes_[trial.outcome];
   bool expected = trial.outcome == Outcome::ok || trial.outcome == Outcome::compiled ||
                   trial.outcome == Outcome::rejected_static;
   if (!expected)
@@ -80,16 +83,24 @@ void Progress::trial_finished(const Trial& trial) {
 }
 
 void Progress::measuring(size_t samples_done, bool final_rounds) {
-  live(fmt::format("[{}/{}] {}: {} sample {}{}", index_ + 1, count_, shape_, final_rounds ? "final" : "screening",
-                   samples_done, left()));
+  live(fmt::format("[{}/{}] {}: {} sample {}{}", index_ + 1, count_, shape_,
+                   final_rounds ? "final" : "screening", samples_done, left()));
 }
 
 void Progress::problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
                                 size_t candidates) {
   std::string what = winner_us ? fmt::format("{:.2f} us, {} of {} variants ok", *winner_us, ok, candidates)
-                               : fmt::format("{} variants, {} validated", candidates, ok);
+                               : fmt::format("{} variants", candidates);
+  if (executes_) {
+    if (!winner_us) what += fmt::format(", {} validated, no winner", ok);
+  } else {
+    if (outcomes_.empty()) what += ", nothing new";
+    for (const auto& [outcome, count] : outcomes_) what += fmt::format(", {} {}", count, name(outcome));
+    if (trials_ > 0 && trials_ < candidates) what += " now";
+  }
   ++index_;
-  line(fmt::format("[{}/{}] {}: {}{}", index_, count_, shape_text(shape), what, index_ < count_ ? left() : ""));
+  line(fmt::format("[{}/{}] {}: {}{}", index_, count_, shape_text(shape), what,
+                   index_ < count_ ? left() : ""));
   --index_;
 }
 

@@ -1,7 +1,9 @@
-// What a person sees while a sweep runs: one live line on a terminal, one plain line a shape elsewhere. On stderr.
+// What a person sees while a sweep runs: one live line on a terminal, one plain line a shape elsewhere. On
+// stderr.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string>
 
 #include "search/sweep.h"
@@ -10,7 +12,8 @@ namespace gemmtune {
 
 class Progress final : public SweepObserver {
  public:
-  Progress();
+  /// Without `executes` variants are compiled only: a line says so, instead of how many were validated.
+  explicit Progress(bool executes);
   ~Progress() override;
 
   void planned(size_t trials, size_t kernels, size_t cached) override;
@@ -26,7 +29,8 @@ class Progress final : public SweepObserver {
   void line(const std::string& text);
   std::string left() const;
 
-  bool terminal_;
+  bool executes_, terminal_;
+  std::map<Outcome, int> outcomes_;  ///< of this shape, without those found
   bool dirty_ = false;
   size_t index_ = 0, count_ = 0, candidates_ = 0, trials_ = 0;
   size_t compiled_ = 0, to_compile_ = 0;

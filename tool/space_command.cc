@@ -2,20 +2,22 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "gemm/error.h"
 #include "search/space.h"
 #include "tool/command.h"
 #include "tool/options.h"
+#include "tool/output.h"
 
 namespace gemmtune {
 namespace {
 
 struct SpaceArguments {
   CommonOptions common;
-  std::string explain;
-  int list = 0;
-  bool knobs = false;
+  std::optional<std::string> explain;
+  std::optional<int> list;
 };
 
 std::string values_text(const Knob& knob, const std::vector<int>& values) {
@@ -24,14 +26,17 @@ std::string values_text(const Knob& knob, const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-int explain(const Space& space, const std::string& text) {
+int explain(const Space& space, const std::string& text, Format format) {
+  if (format == Format::csv) throw UsageError("--explain: table or json");
   const auto& knobs = space.family().knobs();
-  Restrictions both;  // "swizzle=64B" stands for both operands here too
   std::string config_text;
+  std::set<std::string> named;
   for (size_t begin = 0; begin <= text.size();) {
     size_t comma = std::min(text.find(',', begin), text.size());
     std::string item = text.substr(begin, comma - begin);
-    if (item.starts_with("swizzle=")) {
+    std::string knob = item.substr(0, item.find('='));
+    if (!named.insert(knob).second) throw UsageError(fmt::format("--explain names knob {} twice", knob));
+    if (item.starts_with("swizzle=")) {  // stands for both operands here too
       std::string value = item.substr(std::string("swizzle=").size());
       item = "swizzle_a=" + value + ",swizzle_b=" + value;
     }
@@ -40,6 +45,12 @@ int explain(const Space& space, const std::string& text) {
   }
   Config config = parse_config(knobs, config_text);
   std::vector<std::string> reasons = space.violations(config);
+  if (format == Format::json) {
+    nlohmann::ordered_json answer = {
+        {"config", to_text(knobs, config)}, {"legal", reasons.empty()}, {"reasons", reasons}};
+    fmt::print("{}\n", answer.dump(2));
+    return reasons.empty() ? kDone : kNoWinner;
+  }
   fmt::print("{}\n", to_text(knobs, config));
   if (reasons.empty()) {
     LaunchPlan plan = space.family().plan(config, space.cls(), space.arch(), {1, 1, 1}, {1, 1}, 1, 0);
@@ -50,6 +61,29 @@ int explain(const Space& space, const std::string& text) {
     return kDone;
   }
   for (const std::string& reason : reasons) fmt::print("illegal: {}\n", reason);
+  return kNoWinner;
+}
+
+/// The first `count` legal configurations; for programs one column a knob.
+int list(const Space& space, int count, Format format) {
+  const auto& knobs = space.family().knobs();
+  std::vector<Column> columns;
+  for (const Knob& knob : knobs) columns.push_back({std::string(knob.name), std::string(knob.name)});
+  Table table(columns);
+  int left = count;
+  space.for_each([&](const Config& config) {
+    if (format == Format::table) {
+      fmt::print("{}\n", to_text(knobs, config));
+    } else {
+      std::vector<Cell> row;
+      for (size_t i = 0; i < knobs.size(); ++i) row.emplace_back(value_text(knobs[i], config.values[i]));
+      table.add(std::move(row));
+    }
+    return --left > 0;
+  });
+  if (format != Format::table) fmt::print("{}", table.render(format));
+  if (left < count) return kDone;
+  tell("no legal configuration: the same command without --list says why\n");
   return kNoWinner;
 }
 
@@ -64,25 +98,21 @@ int run(const SpaceArguments& a) {
   std::vector<ListedShape> shapes = listed_shapes(a.common, false);
 
   std::optional<Shape> first = shapes.empty() ? std::nullopt : std::optional(shapes[0].shape);
-  if (!a.explain.empty()) return explain(Space(family, *where.arch, cls, first, allowed), a.explain);
-  if (a.list > 0) {
-    Space space(family, *where.arch, cls, first, allowed);
-    int left = a.list;
-    space.for_each([&](const Config& config) {
-      fmt::print("{}\n", to_text(family.knobs(), config));
-      return --left > 0;
-    });
-    return kDone;
-  }
+  if (a.list && *a.list < 1) throw UsageError("--list: a number from 1");
+  if (a.explain) return explain(Space(family, *where.arch, cls, first, allowed), *a.explain, format);
+  if (a.list) return list(Space(family, *where.arch, cls, first, allowed), *a.list, format);
 
   if (format == Format::table) {
     fmt::print("{} for {}, {}\n\n", family.name(), where.arch->name, to_string(cls));
-    Table knobs({{"knob", "knob", true}, {"default", "default", true}, {"values", "values", true},
+    Table knobs({{"knob", "knob", true},
+                 {"default", "default", true},
+                 {"values", "values", true},
                  {"meaning", "meaning", true}});
     Space space(family, *where.arch, cls, first, allowed);
     for (size_t i = 0; i < family.knobs().size(); ++i) {
       const Knob& knob = family.knobs()[i];
-      knobs.add({knob.name, value_text(knob, knob.default_value), values_text(knob, space.values()[i]), knob.meaning});
+      knobs.add({knob.name, value_text(knob, knob.default_value), values_text(knob, space.values()[i]),
+                 knob.meaning});
     }
     fmt::print("{}\n", knobs.render(Format::table));
     fmt::print("what a uniformly drawn configuration fails, most frequent first:\n");
@@ -90,8 +120,13 @@ int run(const SpaceArguments& a) {
       fmt::print("  {:>4.0f} %  {:<12} e.g. {}\n", 100 * r.share, r.constraint, r.example);
     fmt::print("\n");
   }
-  Table table({{"m", "M"}, {"n", "N"}, {"k", "K"}, {"name", "name", true}, {"legal_configs", "legal configs"},
-               {"kernels", "distinct kernels"}, {"note", "note", true}});
+  Table table({{"m", "M"},
+               {"n", "N"},
+               {"k", "K"},
+               {"name", "name", true},
+               {"legal_configs", "legal configs"},
+               {"kernels", "distinct kernels"},
+               {"note", "note", true}});
   if (shapes.empty()) shapes.push_back({{0, 0, 0}, "any aligned shape", 1});
   bool all = true;
   for (const ListedShape& listed : shapes) {
@@ -119,7 +154,7 @@ void declare_space(CLI::App& app, int& status) {
   add_shape_options(app, a->common);
   app.add_option("--explain", a->explain, "say of one configuration whether it is legal, and why not")
       ->type_name("KNOB=V,...");
-  app.add_option("--list", a->list, "print the first N legal configurations")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--list", a->list, "print the first N legal configurations")->type_name("N");
   add_set_option(app, a->common);
   add_type_options(app, a->common);
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");

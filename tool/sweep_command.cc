@@ -1,9 +1,11 @@
 // gemmtune sweep
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "db/queries.h"
@@ -14,6 +16,7 @@
 #include "tool/command.h"
 #include "tool/db_journal.h"
 #include "tool/options.h"
+#include "tool/output.h"
 #include "tool/progress.h"
 #include "tool/winner_table.h"
 
@@ -22,25 +25,40 @@ namespace {
 
 std::atomic<bool> g_stop{false};
 
-/// The first Ctrl-C ends the sweep between two steps; a second one ends the process at once. Both keep what is stored.
+/// The first Ctrl-C ends the sweep between two steps; a second one ends the process at once. Both keep what
+/// is stored.
 void stop_on_signal(int) {
   if (g_stop.exchange(true)) ::_exit(kInterrupted);
+  // On a terminal the live line gives way.
+  std::string_view text = "\r\033[2Kstopping after the step at hand; once more ends at once\n";
+  if (!::isatty(STDERR_FILENO)) text.remove_prefix(5);
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
 struct SweepArguments {
   CommonOptions common;
   std::string strategy = "ranked", regime = "burst", time;
   int trials = 32, jobs = 0;
-  uint64_t seed = 1;
+  int64_t seed = 1;
 };
 
 /// What the compile-only sweep can say of each shape: space, static evidence, roofline. No times.
-std::string static_table(const SweepOptions& o, const Target& where, Store& store, int64_t device_id, Format format) {
+std::string static_table(const SweepOptions& o, const Target& where, Store& store, int64_t device_id,
+                         Format format) {
   const DeviceSpec& rates = rates_for(where);
-  Table table({{"m", "M"}, {"n", "N"}, {"k", "K"}, {"name", "name", true}, {"legal_configs", "legal configs"},
-               {"tried", "tried"}, {"compiled", "compiled"}, {"rejected_static", "rejected"},
-               {"compile_failed", "failed"}, {"min_registers", "registers"}, {"max_registers", "to"},
-               {"roofline_us", "roofline us"}, {"bound_by", "bound by", true}});
+  Table table({{"m", "M"},
+               {"n", "N"},
+               {"k", "K"},
+               {"name", "name", true},
+               {"legal_configs", "legal configs"},
+               {"tried", "tried"},
+               {"compiled", "compiled"},
+               {"rejected_static", "rejected"},
+               {"compile_failed", "failed"},
+               {"min_registers", "registers"},
+               {"max_registers", "to"},
+               {"roofline_us", "roofline us"},
+               {"bound_by", "bound by", true}});
   for (const ListedShape& listed : o.shapes) {
     Problem problem{o.cls, listed.shape};
     int64_t legal = Space(*o.family, *o.arch, o.cls, listed.shape, o.restrictions).count();
@@ -60,9 +78,10 @@ std::string static_table(const SweepOptions& o, const Target& where, Store& stor
       high = std::max(high, registers);
     }
     Roofline bound = roofline(problem, rates);
-    table.add({listed.shape.m, listed.shape.n, listed.shape.k, listed.name, legal, tried, counts[Outcome::compiled],
-               counts[Outcome::rejected_static], counts[Outcome::compile_failed], low, high,
-               Cell::real(bound.bound_us(), 2), bound.bound_by()});
+    table.add({listed.shape.m, listed.shape.n, listed.shape.k, listed.name, legal, tried,
+               counts[Outcome::compiled], counts[Outcome::rejected_static], counts[Outcome::compile_failed],
+               low > 0 ? Cell(low) : Cell(), high > 0 ? Cell(high) : Cell(), Cell::real(bound.bound_us(), 2),
+               bound.bound_by()});
   }
   return table.render(format);
 }
@@ -71,14 +90,16 @@ void print_summary(const SweepSummary& s, size_t workers) {
   std::vector<std::string> parts;
   for (const auto& [outcome, count] : s.outcomes)
     if (count > 0) parts.push_back(fmt::format("{} {}", count, name(outcome)));
-  fmt::print(stderr, "outcomes: {}{}\n", fmt::join(parts, ", "),
-             s.trials_resumed ? fmt::format(" ({} of them from an earlier run)", s.trials_resumed) : "");
+  if (!parts.empty())
+    tell("outcomes: {}{}\n", fmt::join(parts, ", "),
+         s.trials_resumed ? fmt::format(" ({} of them from an earlier run)", s.trials_resumed) : "");
   std::vector<double> ms = s.compile_ms;
   std::ranges::sort(ms);
   if (!ms.empty())
-    fmt::print(stderr, "compiled {} kernels: median {:.0f} ms, slowest {:.0f} ms each on one core ({} workers)\n",
-               ms.size(), ms[ms.size() / 2], ms.back(), workers);
-  for (const std::string& text : s.skipped) fmt::print(stderr, "skipped {}\n", text);
+    tell("compiled {} kernel{}: median {:.0f} ms, slowest {:.0f} ms each on one core ({} worker{})\n",
+         ms.size(), ms.size() == 1 ? "" : "s", ms[ms.size() / 2], ms.back(), workers,
+         workers == 1 ? "" : "s");
+  for (const std::string& text : s.skipped) tell("skipped {}\n", text);
 }
 
 int run(const SweepArguments& a, const std::string& command_line) {
@@ -92,18 +113,20 @@ int run(const SweepArguments& a, const std::string& command_line) {
   o.restrictions = restrictions(a.common, *o.family);
   o.strategy = &find_strategy(a.strategy);
   o.regime = parse_regime(a.regime);
-  if (o.regime == Regime::sustained) throw UsageError("--regime sustained: sweeps take burst times only so far");
+  if (o.regime == Regime::sustained)
+    throw UsageError("--regime sustained: sweeps take burst times only so far");
   if (a.trials < 1 || a.trials > 1000000) throw UsageError("--trials: a number from 1 to 1000000");
   if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
   o.trials = a.trials;
   if (!a.time.empty()) o.time_budget = parse_duration(a.time);
-  o.seed = a.seed;
+  if (a.seed < 0) throw UsageError("--seed: a number from 0");
+  o.seed = static_cast<uint64_t>(a.seed);
   o.alpha = static_cast<float>(a.common.alpha);
   o.beta = static_cast<float>(a.common.beta);
 
-  Store store(a.common.db);
   int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  CompilePool compiler(jobs);
+  CompilePool compiler(jobs);  // first: without NVRTC no database is made
+  Store store(a.common.db);
   std::unique_ptr<GpuExecutor> gpu;
   if (where.gpu) gpu = std::make_unique<GpuExecutor>(where.gpu->index);
 
@@ -114,7 +137,7 @@ int run(const SweepArguments& a, const std::string& command_line) {
     device.name = "none";
     device.arch = where.arch->name;
   }
-  int64_t sweep = store.start_sweep(command_line, a.seed, GEMMTUNE_VERSION);
+  int64_t sweep = store.start_sweep(command_line, o.seed, GEMMTUNE_VERSION);
   DbJournal journal(store, device, sweep);
 
   struct sigaction action {};
@@ -123,30 +146,34 @@ int run(const SweepArguments& a, const std::string& command_line) {
   ::sigaction(SIGTERM, &action, nullptr);
   SweepSummary summary;
   {
-    Progress progress;
+    Progress progress(gpu != nullptr);
     summary = run_sweep(o, compiler, gpu.get(), journal, progress, g_stop);
   }
   print_summary(summary, static_cast<size_t>(jobs));
   if (summary.interrupted) {
-    fmt::print(stderr, "interrupted: what was measured is in {}; the same command resumes\n", a.common.db);
+    tell("interrupted: what was measured is in {}; the same command resumes\n", a.common.db);
     return kInterrupted;
   }
   if (summary.out_of_time) {
-    fmt::print(stderr, "the time of {} is used up; the same command goes on from here\n", a.time);
+    tell("the time of {} is used up; the same command goes on from here\n", a.time);
   } else {
     store.finish_sweep(sweep);
   }
   if (gpu) {
     std::vector<Problem> problems;
     for (const ListedShape& listed : o.shapes) problems.push_back({o.cls, listed.shape});
-    fmt::print("{}", winner_table(store, problems, o.shapes, device.uuid, o.regime, rates_for(where), 1, format));
-    return summary.without_winner.empty() && summary.skipped.empty() ? kDone : kNoWinner;
+    fmt::print("{}",
+               winner_table(store, problems, o.shapes, device.uuid, o.regime, rates_for(where), 1, format));
+    bool all_won = summary.without_winner.empty() && summary.skipped.empty() && !summary.out_of_time;
+    return all_won ? kDone : kNoWinner;
   }
   fmt::print("{}", static_table(o, where, store, store.device_id(device), format));
-  fmt::print(stderr, "static evidence only ({}): every kernel compiled for {} and checked, none run, so no times and no "
-             "winners; rooflines are {}'s published rates\n",
-             where.no_gpu_reason, where.arch->name, rates_for(where).name);
-  bool all_compiled = summary.skipped.empty() && summary.outcomes[Outcome::compile_failed] == 0;
+  tell(
+      "static evidence only ({}): kernels compiled for {} and checked, none run, so no times and no "
+      "winners; rooflines are {}'s published rates\n",
+      where.no_gpu_reason, where.arch->name, rates_for(where).name);
+  bool all_compiled =
+      summary.skipped.empty() && summary.outcomes[Outcome::compile_failed] == 0 && !summary.out_of_time;
   return all_compiled ? kDone : kNoWinner;
 }
 
@@ -171,7 +198,8 @@ void declare_sweep(CLI::App& app, int& status) {
   app.callback([a, &status, &app] {
     std::string command_line = "gemmtune sweep";
     for (const CLI::Option* option : app.get_options())
-      for (const std::string& value : option->results()) command_line += " --" + option->get_single_name() + " " + value;
+      for (const std::string& value : option->results())
+        command_line += " --" + option->get_single_name() + " " + value;
     status = run(*a, command_line);
   });
 }

@@ -33,9 +33,12 @@ Cell Cell::share(double fraction) {
 
 std::string Table::render(Format format) const {
   switch (format) {
-    case Format::table: return text();
-    case Format::csv: return csv();
-    case Format::json: return json();
+    case Format::table:
+      return text();
+    case Format::csv:
+      return csv();
+    case Format::json:
+      return json();
   }
   return "";
 }
@@ -52,7 +55,8 @@ std::string Table::text() const {
     std::string one;
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (i > 0) one += "  ";
-      one += columns_[i].left ? fmt::format("{:<{}}", text_of(i), widths[i]) : fmt::format("{:>{}}", text_of(i), widths[i]);
+      one += columns_[i].left ? fmt::format("{:<{}}", text_of(i), widths[i])
+                              : fmt::format("{:>{}}", text_of(i), widths[i]);
     }
     one.erase(one.find_last_not_of(' ') + 1);
     out += one + "\n";

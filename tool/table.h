@@ -18,12 +18,12 @@ struct Cell {
   nlohmann::ordered_json value;
 
   Cell() = default;
-  Cell(std::string t) : text(t), value(std::move(t)) {}                       // NOLINT: cells are written as literals
-  Cell(std::string_view t) : Cell(std::string(t)) {}                          // NOLINT
-  Cell(const char* t) : Cell(std::string(t)) {}                               // NOLINT
-  Cell(int64_t number) : text(std::to_string(number)), value(number) {}       // NOLINT
-  Cell(int number) : Cell(static_cast<int64_t>(number)) {}                    // NOLINT
-  Cell(size_t number) : Cell(static_cast<int64_t>(number)) {}                 // NOLINT
+  Cell(std::string t) : text(t), value(std::move(t)) {}  // NOLINT: cells are written as literals
+  Cell(std::string_view t) : Cell(std::string(t)) {}     // NOLINT
+  Cell(const char* t) : Cell(std::string(t)) {}          // NOLINT
+  Cell(int64_t number) : text(std::to_string(number)), value(number) {}  // NOLINT
+  Cell(int number) : Cell(static_cast<int64_t>(number)) {}               // NOLINT
+  Cell(size_t number) : Cell(static_cast<int64_t>(number)) {}            // NOLINT
   /// `digits` after the point for people; full precision for programs.
   static Cell real(double number, int digits);
   /// Shown as a percentage; a fraction for programs.

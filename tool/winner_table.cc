@@ -56,24 +56,26 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
       bool measured = answer.basis == Basis::measured;
       double time = measured ? trial.median_us.value_or(0) : trial.predicted_us.value_or(0);
       Cell share;
-      if (device != nullptr && time > 0) share = Cell::share(roofline(answer.problem, *device).bound_us() / time);
+      if (device != nullptr && time > 0)
+        share = Cell::share(roofline(answer.problem, *device).bound_us() / time);
       Cell ties;
       if (rank == 0 && answer.winner) ties = Cell(answer.winner->tie_set.size());
       if (rank > 0) ties = trial.in_tie_set ? Cell("tie") : Cell("");
-      std::string obtained = measured ? fmt::format("measured on {} ({}), validated by {}", answer.device.name,
-                                                    name(answer.regime), name(trial.validated_by))
-                                      : fmt::format("predicted by {}", trial.model);
-      table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1), share,
-                 trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, obtained, trial.family,
-                 brief(trial.family, trial.config)});
+      std::string obtained = measured
+                                 ? fmt::format("measured on {} ({}), validated by {}", answer.device.name,
+                                               name(answer.regime), name(trial.validated_by))
+                                 : fmt::format("predicted by {}", trial.model);
+      table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1),
+                 share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, obtained,
+                 trial.family, brief(trial.family, trial.config)});
     }
   }
   return table;
 }
 
-std::string winner_table(Store& store, const std::vector<Problem>& problems, std::span<const ListedShape> shapes,
-                         const std::string& device_uuid, Regime regime, const DeviceSpec& rates, int top,
-                         Format format) {
+std::string winner_table(Store& store, const std::vector<Problem>& problems,
+                         std::span<const ListedShape> shapes, const std::string& device_uuid, Regime regime,
+                         const DeviceSpec& rates, int top, Format format) {
   BestFilter filter;
   filter.problems = problems;
   if (!device_uuid.empty()) filter.device_uuid = device_uuid;

@@ -13,7 +13,8 @@ std::vector<float> filled(const FillRecipe& recipe, int64_t count, uint64_t seed
   return values;
 }
 
-// The promise of each integer fill, on sums of real length: exact in f32, sharp small enough, rounding large enough.
+// The promise of each integer fill, on sums of real length: exact in f32, sharp small enough, rounding large
+// enough.
 TEST(Fill, SumsStayWhereTheyPromise) {
   for (DType out : {DType::bf16, DType::f16})
     for (int64_t k : {64, 512, 8192}) {

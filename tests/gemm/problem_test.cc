@@ -79,7 +79,8 @@ TEST(Arch, KnownAndUnknown) {
     find_arch("sm_100");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "unknown architecture 'sm_100' (did you mean 'sm_100a'?): one of sm_100a, sm_103a, sm_90a");
+    EXPECT_STREQ(error.what(),
+                 "unknown architecture 'sm_100' (did you mean 'sm_100a'?): one of sm_100a, sm_103a, sm_90a");
   }
 }
 

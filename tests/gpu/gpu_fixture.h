@@ -25,7 +25,9 @@ class GpuTest : public testing::Test {
     GTEST_SKIP() << "no GPU that a kernel family runs on";
   }
 
-  Variant variant(const Config& config, const ProblemClass& cls = {}) const { return {family_, arch_, cls, config}; }
+  Variant variant(const Config& config, const ProblemClass& cls = {}) const {
+    return {family_, arch_, cls, config};
+  }
   Variant variant(std::string_view config, const ProblemClass& cls = {}) const {
     return variant(parse_config(family_->knobs(), config), cls);
   }
@@ -33,7 +35,8 @@ class GpuTest : public testing::Test {
   /// Compiles `source` (by default the variant's own) here, in this process.
   CompiledKernel compile(const Variant& v, std::string source = "") const {
     static const Nvrtc nvrtc;
-    CompileResult result = nvrtc.compile({"", source.empty() ? render(v) : source, std::string(v.arch->name)});
+    CompileResult result =
+        nvrtc.compile({"", source.empty() ? render(v) : source, std::string(v.arch->name)});
     EXPECT_TRUE(result.ok) << result.log;
     CompiledKernel kernel;
     kernel.ok = result.ok;

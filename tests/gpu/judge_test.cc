@@ -1,4 +1,5 @@
-// The judge is judged: kernels that are broken in one place are caught, named rightly, and cost only themselves.
+// The judge is judged: kernels that are broken in one place are caught, named rightly, and cost only
+// themselves.
 #include "tests/gpu/gpu_fixture.h"
 
 namespace gemmtune {
@@ -45,8 +46,9 @@ TEST_F(Judge, RowsThatAreNeverWritten) {
 }
 
 TEST_F(Judge, LastKTileSkipped) {
-  StepResult r = judge(replaced(good_, "const int k_tiles = ceil_div(size_k, knob::tile_k);",
-                                "const int k_tiles = size_k / knob::tile_k > 0 ? size_k / knob::tile_k : 1;"));
+  StepResult r =
+      judge(replaced(good_, "const int k_tiles = ceil_div(size_k, knob::tile_k);",
+                     "const int k_tiles = size_k / knob::tile_k > 0 ? size_k / knob::tile_k : 1;"));
   EXPECT_EQ(r.outcome, Outcome::wrong_result);
 }
 

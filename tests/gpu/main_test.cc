@@ -8,7 +8,8 @@
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && arguments[0] == "internal-worker") return gemmtune::run_internal_worker(arguments);
+  if (!arguments.empty() && arguments[0] == "internal-worker")
+    return gemmtune::run_internal_worker(arguments);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -50,7 +50,8 @@ TEST_F(Reference, EqualsTheCpuForEveryClass) {
         for (float beta : {0.0f, 0.5f}) {
           bool a_k_major = majors & 1, b_k_major = majors & 2;
           auto encode = [&](int value, DType type) {
-            return type == DType::f16 ? to_f16_bits(static_cast<float>(value)) : to_bf16_bits(static_cast<float>(value));
+            return type == DType::f16 ? to_f16_bits(static_cast<float>(value))
+                                      : to_bf16_bits(static_cast<float>(value));
           };
           std::vector<int> a(m * k), b(n * k), c(m * n);
           for (int& v : a) v = static_cast<int>(random() % 41) - 20;
@@ -64,12 +65,14 @@ TEST_F(Reference, EqualsTheCpuForEveryClass) {
           for (int i = 0; i < m * n; ++i) c16[i] = encode(c[i], out);
           DeviceBuffer da = upload(ab), db = upload(bb), dc = out == DType::f32 ? upload(c32) : upload(c16);
           DeviceBuffer expected(m * n * 4);
-          long long a_m = a_k_major ? k : 1, a_k = a_k_major ? 1 : m, b_n = b_k_major ? k : 1, b_k = b_k_major ? 1 : n;
-          CUdeviceptr pa = da.address(), pb = db.address(), pc = dc.address(), pe = expected.address(), pm = 0;
+          long long a_m = a_k_major ? k : 1, a_k = a_k_major ? 1 : m, b_n = b_k_major ? k : 1,
+                    b_k = b_k_major ? 1 : n;
+          CUdeviceptr pa = da.address(), pb = db.address(), pc = dc.address(), pe = expected.address(),
+                      pm = 0;
           int mm = m, nn = n, kk = k, in_type = static_cast<int>(in), out_type = static_cast<int>(out);
           float alpha = -2.0f, beta_value = beta;
-          void* args[] = {&pa, &a_m, &a_k, &pb, &b_n, &b_k, &pc, &pe, &pm, &mm, &nn, &kk, &in_type, &out_type, &alpha,
-                          &beta_value};
+          void* args[] = {&pa, &a_m, &a_k, &pb, &b_n,     &b_k,      &pc,    &pe,
+                          &pm, &mm,  &nn,  &kk, &in_type, &out_type, &alpha, &beta_value};
           CUlaunchConfig config{};
           config.gridDimX = static_cast<unsigned>((m + 63) / 64 * ((n + 127) / 128));
           config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
@@ -93,7 +96,8 @@ TEST_F(Reference, EqualsTheCpuForEveryClass) {
               if (out == DType::f32) {
                 ASSERT_EQ(got32[at], want) << row << "," << column;
               } else {
-                ASSERT_EQ(got16[at], out == DType::f16 ? to_f16_bits(want) : to_bf16_bits(want)) << row << "," << column;
+                ASSERT_EQ(got16[at], out == DType::f16 ? to_f16_bits(want) : to_bf16_bits(want))
+                    << row << "," << column;
               }
             }
         }

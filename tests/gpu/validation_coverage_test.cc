@@ -1,5 +1,5 @@
-// Every value of every knob and every problem class runs on the GPU and passes validation: proxy shapes and a ragged
-// shape of its own, three fills each. Prints the table; fails on a blank.
+// Every value of every knob and every problem class runs on the GPU and passes validation: proxy shapes and a
+// ragged shape of its own, three fills each. Prints the table; fails on a blank.
 #include <fmt/format.h>
 
 #include <thread>
@@ -76,7 +76,8 @@ TEST_F(ValidationCoverage, EveryProblemClass) {
           }
   compile_all(rows);
   GpuExecutor executor(gpu_.index);
-  for (Row& row : rows) validate(executor, row, row.variant.cls.beta ? 0.5f : 1.0f, row.variant.cls.beta ? 2.0f : 0.0f);
+  for (Row& row : rows)
+    validate(executor, row, row.variant.cls.beta ? 0.5f : 1.0f, row.variant.cls.beta ? 2.0f : 0.0f);
 }
 
 // Random legal configurations, other knobs off their defaults together.
@@ -84,8 +85,8 @@ TEST_F(ValidationCoverage, RandomConfigurations) {
   std::vector<Row> rows;
   std::mt19937_64 random(2026);
   for (int i = 0; i < 60; ++i) {
-    ProblemClass cls{i % 2 ? DType::f16 : DType::bf16, static_cast<DType>(i % 3), i % 5 ? Major::k : Major::mn,
-                     i % 7 ? Major::k : Major::mn, i % 11 == 0};
+    ProblemClass cls{i % 2 ? DType::f16 : DType::bf16, static_cast<DType>(i % 3),
+                     i % 5 ? Major::k : Major::mn, i % 7 ? Major::k : Major::mn, i % 11 == 0};
     std::optional<Config> config = Space(*family_, *arch_, cls, std::nullopt).sample(random);
     ASSERT_TRUE(config.has_value());
     rows.push_back({to_string(cls) + " " + brief_text(family_->knobs(), *config), variant(*config, cls), {}});

@@ -1,5 +1,5 @@
-// Every value of every knob, and every problem class, compiles for every architecture without spills or stack, with the
-// instruction counts that the design implies. Prints the table; fails on a blank.
+// Every value of every knob, and every problem class, compiles for every architecture without spills or
+// stack, with the instruction counts that the design implies. Prints the table; fails on a blank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -44,8 +44,8 @@ std::string verdict(const Row& row) {
   InstructionCounts want = v.family->expected_counts(v.config, v.cls);
   if (e.counts != want)
     return fmt::format("counts mma {} tma {} commit {} wait {} ld {}, designed {} {} {} {} {}", e.counts.mma,
-                       e.counts.tma_load, e.counts.commit, e.counts.mbarrier_wait, e.counts.tmem_load, want.mma,
-                       want.tma_load, want.commit, want.mbarrier_wait, want.tmem_load);
+                       e.counts.tma_load, e.counts.commit, e.counts.mbarrier_wait, e.counts.tmem_load,
+                       want.mma, want.tma_load, want.commit, want.mbarrier_wait, want.tmem_load);
   return "";
 }
 
@@ -53,8 +53,8 @@ void report(std::vector<Row>& rows) {
   std::vector<double> ms;
   for (const Row& row : rows) {
     std::string bad = verdict(row);
-    fmt::print("{:<8} {:<34} {:>4} registers  {}\n", row.variant.arch->name, row.what, row.result.evidence.registers,
-               bad.empty() ? "compiled" : bad);
+    fmt::print("{:<8} {:<34} {:>4} registers  {}\n", row.variant.arch->name, row.what,
+               row.result.evidence.registers, bad.empty() ? "compiled" : bad);
     EXPECT_EQ(bad, "") << row.what;
     ms.push_back(row.result.compile_ms);
   }
@@ -82,7 +82,8 @@ TEST(CompileCoverage, EveryProblemClassAndArchitecture) {
         for (int majors = 0; majors < 4; ++majors) {
           // beta alternates so that each type and each major-ness meets both.
           bool beta = (static_cast<int>(in) + static_cast<int>(out) + majors) % 2 == 0;
-          ProblemClass cls{in, out, majors & 1 ? Major::mn : Major::k, majors & 2 ? Major::mn : Major::k, beta};
+          ProblemClass cls{in, out, majors & 1 ? Major::mn : Major::k, majors & 2 ? Major::mn : Major::k,
+                           beta};
           const KernelFamily& family = family_for(arch);
           rows.push_back({to_string(cls), {&family, &arch, cls, family.default_config()}, {}});
         }

@@ -37,7 +37,8 @@ inline std::vector<CoverageRow> coverage_rows(const KernelFamily& family, const 
           if (changed < fewest) fewest = changed, best = *config;
         }
       }
-      EXPECT_TRUE(space.legal(best)) << knob.name << "=" << value_text(knob, value) << " is legal in no config";
+      EXPECT_TRUE(space.legal(best)) << knob.name << "=" << value_text(knob, value)
+                                     << " is legal in no config";
       rows.push_back({knob.name, value_text(knob, value), best});
     }
   }

@@ -8,38 +8,46 @@
 namespace gemmtune {
 namespace {
 
-std::vector<std::string> why(std::string_view arch, std::string_view config, std::string_view cls = "bf16-bf16-kk",
+std::vector<std::string> why(std::string_view arch, std::string_view config,
+                             std::string_view cls = "bf16-bf16-kk",
                              std::optional<Shape> shape = std::nullopt) {
   const ArchSpec& spec = find_arch(arch);
   const KernelFamily& family = family_for(spec);
-  return Space(family, spec, parse_problem_class(cls), shape).violations(parse_config(family.knobs(), config));
+  return Space(family, spec, parse_problem_class(cls), shape)
+      .violations(parse_config(family.knobs(), config));
 }
 
 LaunchPlan plan(std::string_view arch, std::string_view config, Shape shape, LaunchDevice device,
                 std::string_view cls = "bf16-bf16-kk") {
   const ArchSpec& spec = find_arch(arch);
   const KernelFamily& family = family_for(spec);
-  return family.plan(parse_config(family.knobs(), config), parse_problem_class(cls), spec, shape, device, 1, 0);
+  return family.plan(parse_config(family.knobs(), config), parse_problem_class(cls), spec, shape, device, 1,
+                     0);
 }
 
 using Reasons = std::vector<std::string>;
 
 // The pitfalls of seed 000_b7f4eb2624be9cfc.txt that a rule can catch before anything is compiled.
 TEST(Sm100Rules, RefuseWithNumbers) {
-  EXPECT_EQ(why("sm_100a", "stages=6,tile_n=256"), Reasons{"6 stages x 48 KiB = 288 KiB > 227 KiB of shared memory"});
+  EXPECT_EQ(why("sm_100a", "stages=6,tile_n=256"),
+            Reasons{"6 stages x 48 KiB = 288 KiB > 227 KiB of shared memory"});
   EXPECT_EQ(why("sm_100a", "tile_k=16,swizzle_a=128B,swizzle_b=none"),
-            Reasons{"A is K-major: its tile is 16 elements = 32 bytes long, not a multiple of the 128-byte swizzle span"});
-  EXPECT_EQ(why("sm_100a", "cta_group=2"), Reasons{"cta_group 2 pairs neighbours along M: cluster_m = 1 is odd"});
+            Reasons{"A is K-major: its tile is 16 elements = 32 bytes long, not a multiple of the 128-byte "
+                    "swizzle span"});
+  EXPECT_EQ(why("sm_100a", "cta_group=2"),
+            Reasons{"cta_group 2 pairs neighbours along M: cluster_m = 1 is odd"});
   EXPECT_EQ(why("sm_100a", "acc_slots=2"),
             Reasons{"acc_slots = 2 without persistent: a CTA has one tile, the second accumulator is idle"});
   EXPECT_EQ(why("sm_100a", "cluster_m=8,cluster_n=2,tile_n=128"),
             Reasons{"cluster 8 x 2 = 16 CTAs > 8, the portable maximum"});
   EXPECT_EQ(why("sm_100a", "tile_n=48,cta_group=2,cluster_m=2"),
             Reasons{"tile_n = 48: an MMA over a pair takes N in steps of 32"});
-  EXPECT_EQ(why("sm_100a", "", "bf16-bf16-kk", Shape{128, 128, 100}),
-            Reasons{"K = 100: rows of A are 200 bytes apart, TMA needs a multiple of 16 (make K a multiple of 8)"});
-  EXPECT_EQ(why("sm_100a", "", "bf16-bf16-mn", Shape{100, 128, 100}),
-            Reasons{"M = 100: rows of A are 200 bytes apart, TMA needs a multiple of 16 (make M a multiple of 8)"});
+  EXPECT_EQ(
+      why("sm_100a", "", "bf16-bf16-kk", Shape{128, 128, 100}),
+      Reasons{"K = 100: rows of A are 200 bytes apart, TMA needs a multiple of 16 (make K a multiple of 8)"});
+  EXPECT_EQ(
+      why("sm_100a", "", "bf16-bf16-mn", Shape{100, 128, 100}),
+      Reasons{"M = 100: rows of A are 200 bytes apart, TMA needs a multiple of 16 (make M a multiple of 8)"});
   EXPECT_TRUE(why("sm_100a", "", "bf16-bf16-mn", Shape{104, 128, 99}).empty());
 }
 
@@ -54,12 +62,14 @@ TEST(Sm100Rules, RefuseWhatCoordinatesCannotReach) {
 // The first and the last rung of that ladder are legal configurations.
 TEST(Sm100Rules, AllowTheLaddersEnds) {
   EXPECT_TRUE(why("sm_100a", "stages=1,tile_k=16,swizzle_a=none,swizzle_b=none,tile_n=256").empty());
-  EXPECT_TRUE(why("sm_100a", "stages=6,tile_n=256,cta_group=2,cluster_m=2,persistent=static,acc_slots=2").empty());
+  EXPECT_TRUE(
+      why("sm_100a", "stages=6,tile_n=256,cta_group=2,cluster_m=2,persistent=static,acc_slots=2").empty());
 }
 
 TEST(Sm90Rules, RefuseWithNumbers) {
-  EXPECT_EQ(why("sm_90a", "tile_m=256,tile_n=256,stages=2"),
-            Reasons{"256 x 256 accumulators over 2 consumers = 256 registers a thread > 192 that leave room"});
+  EXPECT_EQ(
+      why("sm_90a", "tile_m=256,tile_n=256,stages=2"),
+      Reasons{"256 x 256 accumulators over 2 consumers = 256 registers a thread > 192 that leave room"});
   EXPECT_EQ(why("sm_90a", "tile_m=64,consumers=2"),
             Reasons{"tile_m = 64 cannot be cut into 2 consumers of whole 64-row MMAs"});
 }
@@ -71,14 +81,16 @@ TEST(Plan, CoversTheMatrixOnceAndPersistentFitsTheDevice) {
   LaunchPlan clusters = plan("sm_90a", "cluster_m=2,cluster_n=2", {1000, 1000, 512}, {132, 0});
   EXPECT_EQ(clusters.grid.x, 64u);
   EXPECT_EQ(clusters.cluster.x, 4u);
-  LaunchPlan persistent = plan("sm_90a", "cluster_m=2,cluster_n=2,persistent=static", {8192, 8192, 512}, {132, 30});
+  LaunchPlan persistent =
+      plan("sm_90a", "cluster_m=2,cluster_n=2,persistent=static", {8192, 8192, 512}, {132, 30});
   EXPECT_EQ(persistent.grid.x, 120u);
   LaunchPlan few = plan("sm_90a", "persistent=static", {128, 256, 512}, {132, 132});
   EXPECT_EQ(few.grid.x, 2u);
 }
 
 TEST(Plan, TensorMapsFollowMajornessAndSharing) {
-  LaunchPlan k_major = plan("sm_100a", "tile_n=256,cta_group=2,cluster_m=4,cluster_n=2", {4096, 8192, 512}, {148, 0});
+  LaunchPlan k_major =
+      plan("sm_100a", "tile_n=256,cta_group=2,cluster_m=4,cluster_n=2", {4096, 8192, 512}, {148, 0});
   const auto& a = std::get<TensorMapSpec>(k_major.args[0]);
   EXPECT_EQ(a.dims[0], 512u);
   EXPECT_EQ(a.dims[1], 4096u);
@@ -97,14 +109,17 @@ TEST(Plan, TensorMapsFollowMajornessAndSharing) {
 
 TEST(Plan, TensorMemoryIsAPowerOfTwo) {
   const KernelFamily& family = family_for(find_arch("sm_100a"));
-  auto columns = [&](std::string_view config) { return family.tmem_columns(parse_config(family.knobs(), config)); };
+  auto columns = [&](std::string_view config) {
+    return family.tmem_columns(parse_config(family.knobs(), config));
+  };
   EXPECT_EQ(columns("tile_n=16"), 32);
   EXPECT_EQ(columns("tile_n=192"), 256);
   EXPECT_EQ(columns("tile_n=192,persistent=static,acc_slots=2"), 512);
   EXPECT_EQ(columns("tile_n=256,persistent=static,acc_slots=2"), 512);
 }
 
-// The seed's own counts: section 4 of 000_b7f4eb2624be9cfc.txt prints mma and tma.load for four configurations.
+// The seed's own counts: section 4 of 000_b7f4eb2624be9cfc.txt prints mma and tma.load for four
+// configurations.
 TEST(ExpectedCounts, EqualTheLadders) {
   const KernelFamily& family = family_for(find_arch("sm_100a"));
   auto counts = [&](std::string_view config) {

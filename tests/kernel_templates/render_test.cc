@@ -28,8 +28,8 @@ std::string template_text(std::string_view name) {
   return "";
 }
 
-// A declared knob that the template never reads would be a knob without effect; a knob that the template reads without
-// a declaration would not compile.
+// A declared knob that the template never reads would be a knob without effect; a knob that the template
+// reads without a declaration would not compile.
 TEST(Render, EveryCompiledKnobIsDeclaredAndUsed) {
   for (const KernelFamily* family : families()) {
     std::string text = template_text(family->template_file());
@@ -42,7 +42,8 @@ TEST(Render, EveryCompiledKnobIsDeclaredAndUsed) {
     for (const Knob& knob : family->knobs()) declared.insert(knob.name);
     for (size_t at = text.find("knob::"); at != std::string::npos; at = text.find("knob::", at + 1)) {
       size_t begin = at + 6, end = begin;
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+        ++end;
       EXPECT_TRUE(declared.contains(text.substr(begin, end - begin))) << text.substr(begin, end - begin);
     }
   }
@@ -50,7 +51,8 @@ TEST(Render, EveryCompiledKnobIsDeclaredAndUsed) {
 
 TEST(Render, LaunchParametersDoNotChangeTheText) {
   for (std::string_view arch : {"sm_100a", "sm_90a"}) {
-    EXPECT_EQ(render(variant(arch, "raster=m,raster_group=8")), render(variant(arch, "raster=n,raster_group=1")));
+    EXPECT_EQ(render(variant(arch, "raster=m,raster_group=8")),
+              render(variant(arch, "raster=n,raster_group=1")));
     EXPECT_NE(render(variant(arch, "stages=4")), render(variant(arch, "stages=5")));
   }
   EXPECT_NE(render(variant("sm_100a", "")), render(variant("sm_103a", "")));
@@ -77,13 +79,15 @@ TEST(Render, CompilesAloneWithNvcc) {
   if (!std::filesystem::exists(nvcc)) GTEST_SKIP() << "no nvcc here";
   std::filesystem::path folder = std::filesystem::temp_directory_path() / "gemmtune_render_test";
   std::filesystem::create_directories(folder);
-  for (const auto& [arch, config] : {std::pair{"sm_100a", "cta_group=2,cluster_m=2,persistent=static,acc_slots=2"},
-                                     std::pair{"sm_90a", "cluster_n=2,tile_n=256"}}) {
+  for (const auto& [arch, config] :
+       {std::pair{"sm_100a", "cta_group=2,cluster_m=2,persistent=static,acc_slots=2"},
+        std::pair{"sm_90a", "cluster_n=2,tile_n=256"}}) {
     std::filesystem::path source = folder / (std::string(arch) + ".cu");
     std::ofstream(source) << render(variant(arch, config));
     std::string target = std::string(arch).substr(3);
-    std::string command = nvcc.string() + " -cubin -Werror all-warnings -gencode=arch=compute_" + target + ",code=sm_" +
-                          target + " " + source.string() + " -o " + (folder / "out.cubin").string();
+    std::string command = nvcc.string() + " -cubin -Werror all-warnings -gencode=arch=compute_" + target +
+                          ",code=sm_" + target + " " + source.string() + " -o " +
+                          (folder / "out.cubin").string();
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::filesystem::remove_all(folder);

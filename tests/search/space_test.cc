@@ -16,8 +16,8 @@ const ArchSpec& arch(std::string_view name) { return find_arch(name); }
 
 Restrictions few(const KernelFamily& family) {
   Restrictions r;
-  for (std::string_view text : {"stages=2,6", "tile_k=32,64", "swizzle=64B,128B", "tile_n=64,256", "cluster_m=1,2",
-                                "cluster_n=1,8", "raster_group=1,8"})
+  for (std::string_view text : {"stages=2,6", "tile_k=32,64", "swizzle=64B,128B", "tile_n=64,256",
+                                "cluster_m=1,2", "cluster_n=1,8", "raster_group=1,8"})
     add_restriction(family, text, r);
   return r;
 }
@@ -86,7 +86,8 @@ TEST(Space, RestrictionsNameWhatIsWrong) {
   EXPECT_EQ(message("swizzle=129B"),
             "knob swizzle_a has no value '129B' (did you mean '128B'?): one of none, 32B, 64B, 128B");
   EXPECT_EQ(message("stages"), "'stages': expected KNOB=VALUE[,VALUE...], for example stages=4,6");
-  EXPECT_EQ(message("stages=4,,6"), "knob stages has no value '': one of 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12");
+  EXPECT_EQ(message("stages=4,,6"),
+            "knob stages has no value '': one of 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12");
 }
 
 TEST(Strategy, ProposesDistinctLegalConfigsDeterministically) {
@@ -112,7 +113,8 @@ TEST(Strategy, StopsWhenTheSpaceIsExhausted) {
   Problem problem{{}, {256, 8192, 8192}};
   Space space(family, arch("sm_90a"), problem.cls, problem.shape, r);
   for (const Strategy& strategy : strategies())
-    EXPECT_EQ(strategy.propose({space, problem, *find_device_spec("H200"), 32, 1}).size(), 2u) << strategy.name;
+    EXPECT_EQ(strategy.propose({space, problem, *find_device_spec("H200"), 32, 1}).size(), 2u)
+        << strategy.name;
 }
 
 TEST(ProxyShapes, ObeyAlignmentAndMeetEverySpecialCase) {
@@ -121,7 +123,8 @@ TEST(ProxyShapes, ObeyAlignmentAndMeetEverySpecialCase) {
     const KernelFamily& family = family_for(arch("sm_90a"));
     Config config = family.default_config();
     TileShape tile = family.tile(config, cls);
-    bool ragged_m = false, ragged_n = false, ragged_k = false, one_k_tile = false, two_laps = false, many = false;
+    bool ragged_m = false, ragged_n = false, ragged_k = false, one_k_tile = false, two_laps = false,
+         many = false;
     for (const Shape& s : proxy_shapes(tile, cls, 132)) {
       EXPECT_TRUE(Space(family, arch("sm_90a"), cls, s).legal(config)) << to_string(s);
       ragged_m |= s.m % tile.tile_m != 0;

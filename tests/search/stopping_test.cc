@@ -39,7 +39,8 @@ TEST(Screening, JudgesByMedian) {
 }
 
 TEST(Finals, TakeThoseNearTheBestAndStop) {
-  std::vector<SampleList> lists = {repeated(10, kScreenRounds), repeated(10.3, kScreenRounds), repeated(11, kScreenRounds)};
+  std::vector<SampleList> lists = {repeated(10, kScreenRounds), repeated(10.3, kScreenRounds),
+                                   repeated(11, kScreenRounds)};
   EXPECT_EQ(to_finish(lists), (Indices{0, 1}));
   lists[0] = repeated(10, kScreenRounds, kFinalRounds);
   EXPECT_EQ(to_finish(lists), (Indices{1}));

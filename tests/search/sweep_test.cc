@@ -138,8 +138,8 @@ struct SweepTest : testing::Test {
     options.shapes = {{{256, 256, 256}, "", 1}, {{512, 256, 256}, "", 1}};
     options.strategy = &find_strategy("exhaustive");
     for (std::string_view text :
-         {"tile_k=64", "swizzle=128B", "tile_m=128", "tile_n=128", "consumers=2", "cluster_m=1", "cluster_n=1",
-          "persistent=no", "raster=m", "stages=2,3,4", "raster_group=1,8"})
+         {"tile_k=64", "swizzle=128B", "tile_m=128", "tile_n=128", "consumers=2", "cluster_m=1",
+          "cluster_n=1", "persistent=no", "raster=m", "stages=2,3,4", "raster_group=1,8"})
       add_restriction(*options.family, text, options.restrictions);
   }
   SweepSummary run(Executor* device) { return run_sweep(options, compiler, device, journal, observer, stop); }
@@ -183,7 +183,8 @@ TEST_F(SweepTest, DyingMidwayLosesNothingAndResumesWithoutRepeating) {
   FakeExecutor again;
   run_sweep(options, compiler, &again, undisturbed, observer, stop);
   for (size_t i = 0; i < 12; ++i)
-    EXPECT_EQ(journal.trials[i].measurement->samples.size(), undisturbed.trials[i].measurement->samples.size());
+    EXPECT_EQ(journal.trials[i].measurement->samples.size(),
+              undisturbed.trials[i].measurement->samples.size());
 }
 
 TEST_F(SweepTest, AFailureCostsItsOwnRowOnly) {
@@ -200,6 +201,19 @@ TEST_F(SweepTest, AFailureCostsItsOwnRowOnly) {
     if (trial.outcome == Outcome::compile_failed) {
       EXPECT_EQ(trial.message, "boom");
     }
+}
+
+TEST_F(SweepTest, AKernelThatFailedIsNotCompiledAgain) {
+  compiler.broken = {"stages = 2;"};
+  run(&executor);
+  FakeCompiler fresh;
+  SweepSummary s = run_sweep(options, fresh, &executor, journal, observer, stop);
+  EXPECT_TRUE(fresh.submitted.empty());
+  EXPECT_EQ(s.outcomes[Outcome::compile_failed], 4);
+  options.shapes = {{{1024, 256, 256}, "", 1}};  // a new shape: new rows, the same failure
+  s = run_sweep(options, fresh, &executor, journal, observer, stop);
+  EXPECT_TRUE(fresh.submitted.empty());
+  EXPECT_EQ(s.outcomes[Outcome::compile_failed], 2);
 }
 
 TEST_F(SweepTest, WrongResultsNeverWin) {
