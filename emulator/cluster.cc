@@ -95,7 +95,10 @@ void check_pending_registers(Warp& w, const Instr& in) {
                               p.is_tcgen05 ? "tcgen05.wait::ld" : "wgmma.wait_group"));
     }
   }
-  if (loads) w.cta->cluster->async.drain(&w.tmem_loads);
+  if (loads) {
+    w.cta->cluster->async.drain(&w.tmem_loads);
+    finish_tmem_loads(w);
+  }
   if (multiplies) w.cta->cluster->async.drain(&w.wgmma_queue);
 }
 
@@ -129,7 +132,8 @@ bool run_warp(Cluster& cluster, Warp& w, uint32_t quantum, std::mt19937_64* rand
         --cluster.executed[f->pc];
         if (f->state != Fragment::State::converging) f->state = Fragment::State::waiting;
         else if (!std::has_single_bit(w.used)) merge(w);
-        return n > 0;
+        // Woken for nothing: other lanes of the warp get their chance.
+        return n > 0 || run_warp(cluster, w, quantum, random);
       case Action::jump:
         if (cluster.failed) return true;
         if (f->state != Fragment::State::ready) return true;
@@ -238,8 +242,7 @@ Cluster::Status Cluster::step(uint64_t budget) {
         last_event_instructions = instructions;
         ++events;
         continue;
-      }
-      if (!progress) {
+      } else if (!progress) {
         deadlock_report();
         break;
       }

@@ -576,14 +576,20 @@ std::shared_ptr<const Program> ModuleBuilder::run() {
     out.explicit_cluster = f.explicit_cluster;
     out.max_registers = f.max_registers;
   }
-  // Callees first, so that a call finds where parameters live; recursion is refused there.
-  for (bool entries : {false, true})
+  // Functions have registers and frames of their own, before those of the kernels; kernels share the space behind.
+  uint32_t common_registers = 0, common_local = 0;
+  for (bool entries : {false, true}) {
+    if (entries) common_registers = program_->register_bytes, common_local = program_->local_bytes;
     for (size_t i = 0; i < functions.size(); ++i)
       if (functions[i].is_entry == entries && functions[i].has_body) {
-        current_function = i;
+        if (entries) program_->register_bytes = common_registers, program_->local_bytes = common_local;
+        temporaries_.clear();
+        carry_register_.reset();
         decode_function(functions[i], program_->functions[i]);
-        decoded_.push_back(i);
+        program_->functions[i].register_bytes = program_->register_bytes;
+        program_->functions[i].local_bytes = program_->local_bytes;
       }
+  }
   for (CallSite& call : program_->calls) call_targets(call);
   return program_;
 }

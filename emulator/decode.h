@@ -127,8 +127,6 @@ class ModuleBuilder {
   Program& program() { return *program_; }
   std::vector<Operand>& operand_list() { return *current_list_; }
   const ParsedModule& parsed() const { return *program_->parsed; }
-  size_t current_function = 0;
-
  private:
   void place_module_variables();
   void call_targets(CallSite& call);
@@ -144,7 +142,6 @@ class ModuleBuilder {
   std::map<std::string, uint32_t, std::less<>> forms_;
   std::vector<Instr> prepended_;
   std::vector<Operand>* current_list_ = nullptr;
-  std::vector<size_t> decoded_;
   size_t first_table_ = 0;
   uint32_t cta_group_ = 0;
   std::optional<uint32_t> carry_register_;

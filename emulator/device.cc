@@ -64,8 +64,8 @@ std::unique_ptr<Cluster> make_cluster(Launch& launch, uint32_t slot, uint64_t in
       w->index = static_cast<int>(i);
       uint32_t threads = std::min(32u, launch.threads - i * 32);
       w->live = w->initial = threads == 32 ? kAllLanes : (1u << threads) - 1;
-      w->registers = std::make_unique<uint8_t[]>(launch.program->register_bytes + 64);
-      if (launch.program->local_bytes) w->local = std::make_unique<uint8_t[]>(size_t{launch.program->local_bytes} * 32);
+      w->registers = std::make_unique<uint8_t[]>(launch.function->register_bytes + 64);
+      if (launch.function->local_bytes) w->local = std::make_unique<uint8_t[]>(size_t{launch.function->local_bytes} * 32);
       Fragment& f = w->fragments[0];
       f.state = Fragment::State::ready;
       f.mask = w->live;

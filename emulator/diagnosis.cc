@@ -37,7 +37,9 @@ std::string_view name(Check check) {
 }
 
 std::string to_string(const Diagnosis& d) {
-  std::string out = fmt::format("{}: {}: kernel {}", name(d.severity), name(d.check), d.kernel);
+  // Mangled names of template kernels run to thousands of characters.
+  std::string kernel = d.kernel.size() > 64 ? d.kernel.substr(0, 61) + "..." : d.kernel;
+  std::string out = fmt::format("{}: {}: kernel {}", name(d.severity), name(d.check), kernel);
   out += fmt::format(", CTA ({},{},{})", d.cta.x, d.cta.y, d.cta.z);
   if (d.warp >= 0) out += fmt::format(", warp {}", d.warp);
   if (d.line > 0) out += fmt::format(", line {}", d.line);

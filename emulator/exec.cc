@@ -52,7 +52,7 @@ uint8_t* global_place(Warp& w, uint64_t address, uint32_t bytes, bool write) {
 }
 
 uint8_t* local_place(Warp& w, int lane, uint64_t offset, uint32_t bytes) {
-  uint32_t frame = w.cta->cluster->launch->program->local_bytes;
+  uint32_t frame = w.cta->cluster->launch->function->local_bytes;
   if (offset > frame || bytes > frame - offset)
     throw Fault(Check::out_of_bounds, fmt::format("local address {:#x} lies outside the frame of {} bytes", offset, frame));
   return w.local.get() + static_cast<size_t>(lane) * frame + offset;

@@ -126,6 +126,9 @@ void decode_small_copy(Decode&);
 /// One read-modify-write; `op` is add, min, max, and, or, xor, exch, cas, inc, dec in this order.
 uint64_t atomic_value(uint32_t op, ScalarType type, uint64_t old, uint64_t b, uint64_t c);
 
+/// The columns of this warp's loads are read: after tcgen05.wait::ld, or once a dependent instruction has run.
+void finish_tmem_loads(Warp& w);
+
 /// Barriers that waited for threads which have just exited.
 void release_barriers_after_exit(Cta& cta);
 

@@ -93,6 +93,13 @@ void end_lanes(Warp& w, Fragment& f, Mask mask) {
   ++w.version;
   ++cta.barrier_version;
   ++cta.cluster->events;
+  if (!w.live)
+    for (const PendingRegisters& p : w.pending_registers)
+      if (p.is_tcgen05) {
+        cta.cluster->report(Severity::warning, Check::tmem, &cta, w.index, p.line,
+                            "no tcgen05.wait::ld ever follows this load (nor, perhaps, others)");
+        break;
+      }
   if (!f.mask) {
     f.state = Fragment::State::unused;
     f.stack.clear();

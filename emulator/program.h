@@ -72,6 +72,7 @@ struct Function {
   uint32_t entry_pc = 0;
   std::vector<FunctionParam> params, results;  ///< .func: local memory; entry: parameter block
   uint32_t param_bytes = 0;                    ///< entry
+  uint32_t register_bytes = 0, local_bytes = 0;  ///< entry: all a warp (a lane) needs, called functions included
   std::array<uint32_t, 3> required_block{}, max_block{}, required_cluster{};
   bool explicit_cluster = false;
   int max_registers = 0;
@@ -98,8 +99,7 @@ struct Program {
   std::vector<uint8_t> constants;
   std::vector<uint64_t> module_variable_offsets;  ///< in the module window, one a parsed variable
   uint64_t module_bytes = 0;
-  uint32_t register_bytes = 0;
-  uint32_t local_bytes = 0;  ///< a lane
+  uint32_t register_bytes = 0, local_bytes = 0;  ///< while decoding: the next free byte
   std::deque<std::vector<Operand>> operand_lists;
   std::deque<CallSite> calls;
   std::deque<std::vector<uint32_t>> jump_tables;

@@ -155,6 +155,7 @@ struct Cluster {
   std::vector<Diagnosis> findings;
   std::map<std::pair<int, int>, size_t> finding_index;
   bool failed = false;
+  bool lane_warned = false;
   bool cancel_failed = false;  ///< clusterlaunchcontrol found nothing left
   uint64_t last_event_instructions = 0, last_events = 0;
 

@@ -44,6 +44,14 @@ void check_tmem_at_exit(Cta& cta) {
                         fmt::format("{} columns of tensor memory (from column {}) were never freed", a.columns, a.column));
 }
 
+void finish_tmem_loads(Warp& w) {
+  Tmem& tmem = w.cta->tmem;
+  uint32_t quarter = static_cast<uint32_t>(w.index) % 4;
+  for (auto [first, count] : w.touched_by_loads)
+    for (uint32_t c = first; c < first + count; ++c) tmem.cell(quarter, c).loads_pending = 0;
+  w.touched_by_loads.clear();
+}
+
 namespace {
 
 bool single_address(Warp& w, const Operand& op, Mask mask, uint64_t* value) {
@@ -198,16 +206,16 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     return Action::wait;
   }
   queue.observed = queue.issued;
+  if (in.mod[0]) {
+    finish_tmem_loads(w);
+    std::erase_if(w.pending_registers, [](const PendingRegisters& p) { return p.is_tcgen05; });
+    return Action::next;
+  }
   Tmem& tmem = w.cta->tmem;
   uint32_t quarter = static_cast<uint32_t>(w.index) % 4;
-  auto& touched = in.mod[0] ? w.touched_by_loads : w.touched_by_stores;
-  for (auto [first, count] : touched)
-    for (uint32_t c = first; c < first + count && c < kTmemColumns && !tmem.cells.empty(); ++c) {
-      if (in.mod[0]) tmem.cell(quarter, c).loads_pending = 0;
-      else tmem.cell(quarter, c).store_pending = 0;
-    }
-  touched.clear();
-  if (in.mod[0]) std::erase_if(w.pending_registers, [](const PendingRegisters& p) { return p.is_tcgen05; });
+  for (auto [first, count] : w.touched_by_stores)
+    for (uint32_t c = first; c < first + count; ++c) tmem.cell(quarter, c).store_pending = 0;
+  w.touched_by_stores.clear();
   return Action::next;
 }
 

@@ -45,7 +45,9 @@ Access check_access(Warp& w, const Instr& in, Mask mask, const char* what) {
   uint32_t lane = tmem_lane(address);
   // learn-cuda's 2-CTA kernels add 128 lanes for the odd CTA and run on B200: the bits above lane 127 are ignored.
   if (lane >= kTmemLanes) {
-    report_here(w, Severity::warning, Check::tmem, fmt::format("address {:#x}: lane {} is beyond 127", address, lane));
+    if (!w.cta->cluster->lane_warned)
+      report_here(w, Severity::warning, Check::tmem, fmt::format("address {:#x}: lane {} is beyond 127", address, lane));
+    w.cta->cluster->lane_warned = true;
     lane %= kTmemLanes;
   }
   uint32_t quarter = static_cast<uint32_t>(w.index) % 4;
