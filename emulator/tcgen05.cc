@@ -97,7 +97,26 @@ Action alloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (tmem.permit_relinquished) throw Fault(Check::tmem, "allocation after tcgen05.relinquish_alloc_permit");
   // Step 2: the pair has met, but columns are missing.
   if (f.step != 2 && !pair_met(w, f, in.mod[0], &Tmem::alloc_count, "tcgen05.alloc")) return Action::wait;
-  int column = tmem.allocate(static_cast<uint32_t>(columns), w.cta->cluster->launch->config.tmem_from_top, in.line, in.mod[0] == 2);
+  bool from_top = w.cta->cluster->launch->config.tmem_from_top;
+  uint32_t n = static_cast<uint32_t>(columns);
+  int column;
+  if (!tmem.granted.empty()) {
+    column = tmem.granted.front();
+    tmem.granted.erase(tmem.granted.begin());
+  } else {
+    column = tmem.allocate(n, from_top, in.line, in.mod[0] == 2);
+    // Both allocations take effect together: the peer may be seen to own its columns before its warp runs on.
+    if (in.mod[0] == 2 && column >= 0) {
+      Tmem& peer = w.cta->cluster->ctas[w.cta->rank ^ 1]->tmem;
+      int peer_column = peer.allocate(n, from_top, in.line, true);
+      if (peer_column < 0) {
+        tmem.allocations.pop_back();
+        column = -1;
+      } else {
+        peer.granted.push_back(peer_column);
+      }
+    }
+  }
   if (column < 0) {
     // It would block until somebody frees columns; this CTA has the SM for itself.
     f.step = 2;

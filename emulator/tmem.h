@@ -19,6 +19,7 @@ struct Tmem {
   bool permit_relinquished = false;
   uint32_t last_columns = kTmemColumns;  ///< sizes must not grow over successive allocations
   uint64_t alloc_count = 0, dealloc_count = 0;  ///< arrivals of cta_group::2, which meets its peer
+  std::vector<int> granted;  ///< columns that the peer's tcgen05.alloc.cta_group::2 took for this CTA: a pair allocates at once
   uint64_t version = 0;                  ///< bumped by every (de)allocation
   /// Per 32-lane quarter and column.
   struct Cell {
