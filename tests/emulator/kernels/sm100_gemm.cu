@@ -1,6 +1,6 @@
 // A small tcgen05 GEMM for the emulator's tests: C[M,N] (f32) = A[M,K] x B[N,K]^T, f16, K-major, 128B swizzle.
 // One tile of 128 x 128 a CTA (256 x 128 a pair with CTA_GROUP 2), ring of STAGES, warp-specialised, multiples of the
-// tile only. Built for development with:
+// tile only. Loops stay rolled: mutants are made by editing the PTX. Built for development with:
 //   nvcc -ptx -std=c++17 -gencode arch=compute_100a,code=compute_100a -DCTA_GROUP=1 sm100_gemm.cu -o sm100_gemm_cg1.ptx
 #include <cuda.h>
 #include <cstdint>
@@ -82,6 +82,7 @@ extern "C" __global__ void __launch_bounds__(192) gemm(const __grid_constant__ C
   int steps = k / kBlockK;
   int row_a = blockIdx.x * kBlockM, row_b = blockIdx.y * kBlockN + rank * kRowsB;
   if (warp == 0 && elected()) {
+#pragma unroll 1
     for (int i = 0; i < steps; ++i) {
       int stage = i % kStages;
       wait(smem(&s.empty[stage]), (i / kStages & 1) ^ 1);
@@ -95,10 +96,12 @@ extern "C" __global__ void __launch_bounds__(192) gemm(const __grid_constant__ C
   } else if (warp == 1 && rank == 0 && elected()) {
     // f16 x f16 -> f32, K-major, N = 128, M = 128 or 256
     constexpr uint32_t kIdesc = 1u << 4 | (kBlockN / 8) << 17 | (kBlockM * CTA_GROUP / 16) << 24;
+#pragma unroll 1
     for (int i = 0; i < steps; ++i) {
       int stage = i % kStages;
       wait(smem(&s.full[stage]), i / kStages & 1);
       asm volatile("tcgen05.fence::after_thread_sync;");
+#pragma unroll 1
       for (int j = 0; j < kBlockK / 16; ++j)
         asm volatile(
             "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %4, 0;\n\t"
@@ -124,6 +127,7 @@ extern "C" __global__ void __launch_bounds__(192) gemm(const __grid_constant__ C
     wait(smem(&s.done), 0);
     asm volatile("tcgen05.fence::after_thread_sync;");
     float* out = c + static_cast<size_t>(row_a + quarter * 32 + lane) * n + blockIdx.y * kBlockN;
+#pragma unroll 1
     for (int col = 0; col < kBlockN; col += 8) {
       float v[8];
       asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"

@@ -51,6 +51,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(const __grid_constant_
   if (warp >= 4) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (warp == 4 && lane == 0)
+#pragma unroll 1
       for (int i = 0; i < steps; ++i) {
         int stage = i % kStages;
         wait(smem(&s.empty[stage]), (i / kStages & 1) ^ 1);
@@ -64,10 +65,12 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(const __grid_constant_
   asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
   float d[32];
   for (int i = 0; i < 32; ++i) d[i] = 0;
+#pragma unroll 1
   for (int i = 0; i < steps; ++i) {
     int stage = i % kStages;
     wait(smem(&s.full[stage]), i / kStages & 1);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll 1
     for (int j = 0; j < kBlockK / 16; ++j)
       asm volatile(
           "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %34, 0;\n\t"
