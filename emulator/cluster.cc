@@ -252,6 +252,11 @@ Cluster::Status Cluster::step(uint64_t budget) {
                          launch->config.livelock_instructions));
         break;
       }
+      if (launch->config.instruction_limit && instructions > launch->config.instruction_limit) {
+        fail(Check::livelock, at_cta, at_warp, 0,
+             fmt::format("the limit of {} warp instructions a cluster is reached", launch->config.instruction_limit));
+        break;
+      }
       if (instructions >= limit) return Status::progress;
     }
   } catch (const Fault& fault) {

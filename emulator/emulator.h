@@ -40,6 +40,7 @@ struct LaunchConfig {
   bool tmem_from_top = false;  ///< first allocation at a column other than 0 (unless all 512 are taken)
   bool check_races = true;
   uint64_t livelock_instructions = 20'000'000;  ///< warp instructions without any effect
+  uint64_t instruction_limit = 0;  ///< warp instructions of one cluster, 0: none. Stops loops that do have effects
   std::function<void(const TraceEvent&)> trace;  ///< forces one host thread
 };
 

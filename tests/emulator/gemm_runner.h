@@ -30,6 +30,7 @@ struct GemmCase {
   Schedule schedule;
   bool tmem_from_top = false;
   bool normal_fill = false;  ///< else small integers
+  uint64_t instruction_limit = 0;
   uint32_t smem_bytes = 0;   ///< 0: what the kernel needs
 };
 
@@ -81,6 +82,7 @@ inline GemmResult run_gemm(const GemmCase& g) {
   config.schedule = g.schedule;
   config.tmem_from_top = g.tmem_from_top;
   config.livelock_instructions = 200'000;
+  config.instruction_limit = g.instruction_limit;
   const Function& function = *module.program().find_entry("gemm");
   config.params.resize(function.param_bytes);
   auto put = [&](size_t index, const void* value, size_t bytes) {
