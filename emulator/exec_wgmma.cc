@@ -1,5 +1,6 @@
-// wgmma (ptx-facts 1.7). Each warp of the warpgroup computes its own 16 rows; a warpgroup's warps may be apart in time,
-// as on the hardware only the waits order them.
+// wgmma (ptx-facts 1.7). Each warp of the warpgroup computes its own 16 rows when it gets there; a multiply is complete
+// for every warp once all four have run it. CUTLASS and DeepGEMM rely on that: after wgmma.wait_group one thread of the
+// warpgroup releases the stage for all of it.
 #include <fmt/format.h>
 
 #include "emulator/exec.h"
@@ -72,6 +73,13 @@ void multiply_integers(Warp& w, const Job& job, const float* a, const float* b) 
         sum += static_cast<uint32_t>(static_cast<int32_t>(a[row * job.k + p]) * static_cast<int32_t>(b[p * job.n + column]));
       set<uint32_t>(at, static_cast<int>(l), sum);
     }
+}
+
+/// Visits the warps of this warp's warpgroup.
+template <class F>
+void for_warpgroup(Warp& w, F visit) {
+  size_t first = static_cast<size_t>(w.index) / 4 * 4;
+  for (size_t i = first; i < first + 4; ++i) visit(*w.cta->warps[i]);
 }
 
 void run(Warp& w, const Job& job) {
@@ -164,7 +172,7 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   submit(w, &w.wgmma_queue, [&w, job = std::move(job), sequence] {
     run(w, job);
     w.wgmma_queue.completed = sequence;
-    ++w.async_version;
+    for_warpgroup(w, [](Warp& other) { ++other.async_version; });
   });
   return Action::next;
 }
@@ -180,12 +188,14 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (!aligned(w, f, mask)) return Action::wait;
   if (w.wgmma_groups.size() <= in.mod[0]) return Action::next;
   uint64_t need = w.wgmma_groups[w.wgmma_groups.size() - 1 - in.mod[0]];
-  if (w.wgmma_queue.completed < need) {
+  bool complete = true;
+  for_warpgroup(w, [&](Warp& other) { complete &= other.wgmma_queue.completed >= need || !other.live; });
+  if (!complete) {
     f.wait_on(&w.async_version);
-    f.describe_wait = [] { return std::string("waits for its wgmma groups"); };
+    f.describe_wait = [] { return std::string("waits for the wgmma groups of its warpgroup"); };
     return Action::wait;
   }
-  w.wgmma_queue.observed = std::max(w.wgmma_queue.observed, need);
+  for_warpgroup(w, [&](Warp& other) { other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need); });
   std::erase_if(w.pending_registers, [&](const PendingRegisters& p) { return !p.is_tcgen05 && p.sequence <= need; });
   while (w.wgmma_groups.size() > in.mod[0]) w.wgmma_groups.pop_front();
   return Action::next;
