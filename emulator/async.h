@@ -18,6 +18,19 @@ struct Cta;
 /// Operations that complete in the order of issue: tcgen05 work of one thread, wgmma of a warp.
 struct InOrder {
   uint64_t issued = 0, completed = 0, observed = 0;
+  std::deque<std::pair<uint64_t, uint64_t>> marks;  ///< (observed, tick) as it grew, the newest few
+  /// When everything up to `sequence` was first known to be complete; 0 if that is long ago.
+  uint64_t observed_tick(uint64_t sequence) const {
+    for (auto [observed_up_to, tick] : marks)
+      if (observed_up_to >= sequence) return marks.front().first >= sequence && marks.size() > 32 ? 0 : tick;
+    return 0;
+  }
+  void observe(uint64_t sequence, uint64_t tick) {
+    if (observed >= sequence) return;
+    observed = sequence;
+    marks.emplace_back(sequence, tick);
+    if (marks.size() > 64) marks.pop_front();
+  }
 };
 
 /// One operation that touches memory, for the race checks and the diagnoses.

@@ -82,24 +82,34 @@ void for_warpgroup(Warp& w, F visit) {
   for (size_t i = first; i < first + 4; ++i) visit(*w.cta->warps[i]);
 }
 
-void run(Warp& w, const Job& job) {
-  static thread_local std::vector<float> a, b, d;
+/// B as [k][n], read by the first of the warpgroup's warps that gets to this multiply: it is one operation of all four.
+const std::vector<float>& read_b(Warp& w, const Job& job, uint64_t sequence) {
+  auto& caches = w.cta->wgmma_panels;
+  caches.resize(w.cta->warps.size() / 4);
+  WgmmaPanel& cache = caches[static_cast<size_t>(w.index) / 4];
+  if (cache.sequence != sequence) {
+    cache.values.resize(size_t{job.k} * job.n);
+    read_operand(job.b, w.cta->smem, cache.values.data(), true, job.n);
+    if (job.flags & kBNegated)
+      for (float& v : cache.values) v = -v;
+    cache.sequence = sequence;
+  }
+  return cache.values;
+}
+
+void run(Warp& w, const Job& job, uint64_t sequence) {
+  static thread_local std::vector<float> a, d;
   const std::vector<uint8_t>& smem = w.cta->smem;
-  b.resize(size_t{job.k} * job.n);
   d.resize(size_t{16} * job.n);
-  read_operand(job.b, smem, b.data(), true, job.n);
+  const std::vector<float>& b = read_b(w, job, sequence);
   if (job.flags & kARegisters) {
     a = job.a_registers;
   } else {
-    // The warp's 16 rows of the 64: the same descriptor, elements from row 16 w on.
-    a.resize(size_t{64} * job.k);
+    a.resize(size_t{16} * job.k);
     read_operand(job.a, smem, a.data(), false, job.k);
-    a.erase(a.begin(), a.begin() + static_cast<ptrdiff_t>(size_t{16} * job.k * static_cast<uint32_t>(job.warp_row)));
   }
   if (job.flags & kANegated)
     for (float& v : a) v = -v;
-  if (job.flags & kBNegated)
-    for (float& v : b) v = -v;
   if (job.types.d == ScalarType::s32) {
     multiply_integers(w, job, a.data(), b.data());
     return;
@@ -150,19 +160,16 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
           job.a_registers[(l / 4 + 8 * (r & 1)) * job.k + per * (l & 3) + e + 4 * per * (r >> 1)] = values[e];
       }
   } else {
-    job.a = {decode_wgmma_descriptor(lane_value(w, tail[0], lane), "A"), (in.mod[2] & kATransposed) != 0, 64, job.k, job.types.a};
-    if (!(in.mod[2] & kATransposed) && w.cta->cluster->launch->check_races)
-      for_units(job.a, [&](uint32_t address, uint32_t row, uint32_t) {
-        if (row / 16 == static_cast<uint32_t>(job.warp_row) && address + 16 <= w.cta->smem.size())
-          note_async_read(w, lane, *w.cta, address, 16, op);
-      });
-    else if (w.cta->cluster->launch->check_races)
+    // The warp's 16 rows of the 64: the same descriptor, elements from row 16 w on.
+    job.a = {decode_wgmma_descriptor(lane_value(w, tail[0], lane), "A"), (in.mod[2] & kATransposed) != 0, 16, job.k,
+             job.types.a, 16 * static_cast<uint32_t>(job.warp_row)};
+    if (w.cta->cluster->launch->check_races)
       for_units(job.a, [&](uint32_t address, uint32_t, uint32_t) {
         if (address + 16 <= w.cta->smem.size()) note_async_read(w, lane, *w.cta, address, 16, op);
       });
   }
   job.b = {decode_wgmma_descriptor(lane_value(w, tail[registers ? 4 : 1], lane), "B"), (in.mod[2] & kBTransposed) != 0, job.n,
-           job.k, job.types.b};
+           job.k, job.types.b, 0};
   if (w.cta->cluster->launch->check_races && job.warp_row == 0)
     for_units(job.b, [&](uint32_t address, uint32_t, uint32_t) {
       if (address + 16 <= w.cta->smem.size()) note_async_read(w, lane, *w.cta, address, 16, op);
@@ -170,7 +177,7 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   uint64_t sequence = w.wgmma_queue.issued;
   for (uint32_t i = 0; i < d_registers; ++i) w.pending_registers.push_back({in.ops[i].offset, 128, in.line, false, sequence});
   submit(w, &w.wgmma_queue, [&w, job = std::move(job), sequence] {
-    run(w, job);
+    run(w, job, sequence);
     w.wgmma_queue.completed = sequence;
     for_warpgroup(w, [](Warp& other) { ++other.async_version; });
   });

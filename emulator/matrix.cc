@@ -175,7 +175,6 @@ void convert_elements(const uint8_t* raw, uint32_t count, ScalarType type, float
 }
 
 void read_operand(const MatrixOperand& o, const std::vector<uint8_t>& smem, float* out, bool k_first, uint32_t leading) {
-  uint32_t per_unit = 16 / static_cast<uint32_t>(size_bytes(o.type));
   // Gather in the order of memory's major direction, convert in one go, then lay out.
   static thread_local std::vector<uint8_t> raw;
   static thread_local std::vector<float> flat;
@@ -190,7 +189,6 @@ void read_operand(const MatrixOperand& o, const std::vector<uint8_t>& smem, floa
     std::memcpy(to, smem.data() + address, 16);
     to += 16;
   });
-  (void)per_unit;
   bool flat_is_k_first = o.mn_major;
   uint32_t row = flat_is_k_first ? o.mn : o.k, rows = flat_is_k_first ? o.k : o.mn;
   if (flat_is_k_first == k_first && leading == row) {

@@ -28,6 +28,7 @@ struct MatrixOperand {
   bool mn_major = false;
   uint32_t mn = 0, k = 0;
   ScalarType type = ScalarType::f16;  ///< element; sub-byte types sit in bytes
+  uint32_t first_mn = 0;  ///< units before this row are skipped; results count from it
 };
 
 /// Shared offset of the 16-byte unit that holds element (mn, k): both multiples of the unit in the major direction.
@@ -38,9 +39,10 @@ void for_units(const MatrixOperand& operand, F visit) {
   uint32_t per_unit = 16 / static_cast<uint32_t>(size_bytes(operand.type));
   if (operand.mn_major) {
     for (uint32_t k = 0; k < operand.k; ++k)
-      for (uint32_t mn = 0; mn < operand.mn; mn += per_unit) visit(unit_address(operand, mn, k), mn, k);
+      for (uint32_t mn = operand.first_mn; mn < operand.first_mn + operand.mn; mn += per_unit)
+        visit(unit_address(operand, mn, k), mn, k);
   } else {
-    for (uint32_t mn = 0; mn < operand.mn; ++mn)
+    for (uint32_t mn = operand.first_mn; mn < operand.first_mn + operand.mn; ++mn)
       for (uint32_t k = 0; k < operand.k; k += per_unit) visit(unit_address(operand, mn, k), mn, k);
   }
 }

@@ -50,7 +50,7 @@ void check_exited(Cta& cta, uint32_t offset, const char* what) {
 void observe(Cta& cta, Mbarrier& b) {
   for (const Covered& c : b.covered_before) {
     if (c.operation) cta.cluster->async.operation(c.operation).observed = true;
-    if (c.queue && c.queue->observed < c.sequence) c.queue->observed = c.sequence;
+    if (c.queue) c.queue->observe(c.sequence, ++cta.cluster->tick);
   }
   b.covered_before.clear();
   if (b.phase > b.observed) b.observed = b.phase;

@@ -116,6 +116,12 @@ struct NamedBarrier {
   uint32_t result_count = 0, result_and = 0, result_or = 0;
 };
 
+/// B of the wgmma that a warpgroup is at.
+struct WgmmaPanel {
+  uint64_t sequence = 0;
+  std::vector<float> values;
+};
+
 struct Cta {
   Cluster* cluster = nullptr;
   uint32_t rank = 0;
@@ -132,7 +138,7 @@ struct Cta {
   int register_pool = 0;  ///< freed by setmaxnreg.dec
   std::vector<int> warp_registers;
   uint64_t register_version = 0;
-  uint32_t wgmma_arrived = 0;  ///< warps of each warpgroup, four bits each
+  std::vector<WgmmaPanel> wgmma_panels;  ///< one a warpgroup
 };
 
 struct Launch;

@@ -84,6 +84,14 @@ Action load(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                     fmt::format("reads column {} before the {} at line {} is known to be complete: nobody waited for a commit "
                                 "that covers it", c, cluster.async.operation(cell.writer).what,
                                 cluster.async.operation(cell.writer).line));
+      if (cell.writer) {
+        // CUTLASS leaves the fence out in places and runs, so this is no more than a warning (ptx-facts section 5).
+        const OperationRecord& writer = cluster.async.operation(cell.writer);
+        if (writer.is_observed() && writer.queue && w.last_after_fence < writer.queue->observed_tick(writer.sequence))
+          report_here(w, Severity::warning, Check::tmem,
+                      fmt::format("reads column {} without tcgen05.fence::after_thread_sync behind the wait for the {} at line {}", c,
+                                  writer.what, writer.line));
+      }
       if ((cell.initialised & lanes) != lanes)
         report_here(w, Severity::race, Check::tmem, fmt::format("reads column {}, which was never written since its allocation", c));
       if (cell.store_pending)
@@ -184,7 +192,7 @@ Action copy(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint32_t rows = kRows[in.mod[1]], units = in.mod[1] <= k4x256b ? 2 : 1;
   uint32_t column = tmem_column(address), columns = 4 * units;
   // Rows walk like a K-major operand of 16-byte units (ptx-facts 4.6).
-  MatrixOperand source{descriptor, false, rows, 16 * units, ScalarType::u8};
+  MatrixOperand source{descriptor, false, rows, 16 * units, ScalarType::u8, 0};
   uint32_t operation = w.cta->cluster->async.add_operation("tcgen05.cp", in.line, w.cta->rank, w.index, &tensor_queue(w, lane));
   for (Cta* cta : ctas) {
     check_columns(*cta, column, columns);

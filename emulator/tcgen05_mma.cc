@@ -211,7 +211,7 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
     throw Fault(Check::tmem, fmt::format("accumulator address {:#x}: lane {} is not legal for M = {}", d_address, job.d_lane, job.shape.m));
 
   uint32_t operation = w.cta->cluster->async.add_operation("tcgen05.mma", in.line, w.cta->rank, w.index, &tensor_queue(w, lane));
-  MatrixOperand a{{}, job.shape.a_mn_major, job.rows, job.shape.k, job.shape.a};
+  MatrixOperand a{{}, job.shape.a_mn_major, job.rows, job.shape.k, job.shape.a, 0};
   if (job.a_in_tmem) {
     uint32_t address = static_cast<uint32_t>(lane_address(w, in.ops[1], lane));
     job.a_column = tmem_column(address);
@@ -237,7 +237,7 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
     check_operand(a, "A");
   }
   MatrixOperand b{decode_tcgen05_descriptor(lane_value(w, in.ops[2], lane), "B"), job.shape.b_mn_major, job.shape.n / group,
-                  job.shape.k, job.shape.b};
+                  job.shape.k, job.shape.b, 0};
   check_operand(b, "B");
   for (Cta* cta : ctas) {
     job.shares.push_back({cta, a});

@@ -78,7 +78,7 @@ TEST(MatrixDescriptor, WorkedValues) {
 
 TEST(MatrixDescriptor, AddressesOfUnits) {
   // K-major, 128B swizzle, start 0x400: row 1 lies 128 bytes on, its first unit XORed with 1.
-  MatrixOperand o{decode_tcgen05_descriptor(0x4000404000010040, "A"), false, 128, 16, ScalarType::bf16};
+  MatrixOperand o{decode_tcgen05_descriptor(0x4000404000010040, "A"), false, 128, 16, ScalarType::bf16, 0};
   EXPECT_EQ(unit_address(o, 0, 0), 0x400u);
   EXPECT_EQ(unit_address(o, 1, 0), 0x490u);
   EXPECT_EQ(unit_address(o, 1, 8), 0x480u);
