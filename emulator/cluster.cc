@@ -79,12 +79,12 @@ uint32_t stop_pc(const Warp& w, const Fragment& f) {
 /// the compiler puts between chained inline-assembly operands.
 void check_pending_registers(Warp& w, const Instr& in) {
   bool loads = false, multiplies = false;
+  if (in.mod[4] == kWgmmaMark) return;  // chained accumulation
   for (uint16_t i = 0; i < in.op_count; ++i) {
     const Operand& op = in.ops[i];
     if (op.kind != Operand::Kind::reg) continue;
-    for (const PendingRegisters& p : w.pending_registers) {
-      if (op.offset < p.offset || op.offset >= p.offset + p.bytes) continue;
-      if (!p.is_tcgen05 && in.mod[4] == kWgmmaMark) return;  // chained accumulation
+    if (op.offset / 64 < w.pending_index.size() && w.pending_index[op.offset / 64]) {
+      const PendingRegisters& p = w.pending_registers[w.pending_index[op.offset / 64] - 1];
       if (p.is_tcgen05 ? loads : multiplies) continue;
       (p.is_tcgen05 ? loads : multiplies) = true;
       const Program& program = *w.cta->cluster->launch->program;

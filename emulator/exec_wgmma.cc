@@ -175,7 +175,7 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
       if (address + 16 <= w.cta->smem.size()) note_async_read(w, lane, *w.cta, address, 16, op);
     });
   uint64_t sequence = w.wgmma_queue.issued;
-  for (uint32_t i = 0; i < d_registers; ++i) w.pending_registers.push_back({in.ops[i].offset, 128, in.line, false, sequence});
+  for (uint32_t i = 0; i < d_registers; ++i) w.add_pending({in.ops[i].offset, 128, in.line, false, sequence});
   submit(w, &w.wgmma_queue, [&w, job = std::move(job), sequence] {
     run(w, job, sequence);
     w.wgmma_queue.completed = sequence;
@@ -203,7 +203,7 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     return Action::wait;
   }
   for_warpgroup(w, [&](Warp& other) { other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need); });
-  std::erase_if(w.pending_registers, [&](const PendingRegisters& p) { return !p.is_tcgen05 && p.sequence <= need; });
+  w.erase_pending([&](const PendingRegisters& p) { return !p.is_tcgen05 && p.sequence <= need; });
   while (w.wgmma_groups.size() > in.mod[0]) w.wgmma_groups.pop_front();
   return Action::next;
 }

@@ -92,6 +92,10 @@ struct Warp {
   std::deque<uint64_t> wgmma_groups;  ///< wgmma_queue.issued at each commit_group not yet waited for
   uint64_t async_version = 0;  ///< bumped by every completion that a wait_group may look at
   std::vector<PendingRegisters> pending_registers;
+  std::vector<uint16_t> pending_index;  ///< by register offset / 64: place in pending_registers + 1, or 0
+  void add_pending(const PendingRegisters& p);
+  template <class F>
+  void erase_pending(F done);
   std::array<ThreadGroups, 32> bulk_groups;   ///< cp.async.bulk
   // cp.async of each lane: counts of copies, the count at each commit_group, and where they write.
   std::array<uint64_t, 32> small_issued{}, small_done{};
@@ -196,6 +200,25 @@ struct Launch {
 };
 
 // --- inline helpers ---
+
+inline void Warp::add_pending(const PendingRegisters& p) {
+  size_t slot = p.offset / 64;
+  if (pending_index.size() <= slot) pending_index.resize(slot + 1);
+  if (uint16_t at = pending_index[slot]) {
+    pending_registers[at - 1] = p;
+    return;
+  }
+  pending_registers.push_back(p);
+  pending_index[slot] = static_cast<uint16_t>(pending_registers.size());
+}
+
+template <class F>
+void Warp::erase_pending(F done) {
+  for (const PendingRegisters& p : pending_registers) pending_index[p.offset / 64] = 0;
+  std::erase_if(pending_registers, done);
+  for (size_t i = 0; i < pending_registers.size(); ++i)
+    pending_index[pending_registers[i].offset / 64] = static_cast<uint16_t>(i + 1);
+}
 
 template <class T>
 T* Warp::reg(const Operand& op) {

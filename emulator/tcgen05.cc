@@ -227,7 +227,7 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   queue.observed = queue.issued;
   if (in.mod[0]) {
     finish_tmem_loads(w);
-    std::erase_if(w.pending_registers, [](const PendingRegisters& p) { return p.is_tcgen05; });
+    w.erase_pending([](const PendingRegisters& p) { return p.is_tcgen05; });
     return Action::next;
   }
   Tmem& tmem = w.cta->tmem;

@@ -107,7 +107,7 @@ Action load(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   for (uint32_t i = 0; i < in.mod[1]; ++i) {
     const Operand& op = in.ops[1 + i];
     if (op.kind == Operand::Kind::none) continue;
-    w.pending_registers.push_back({op.offset, 128, in.line, true, sequence});
+    w.add_pending({op.offset, 128, in.line, true, sequence});
     std::memset(dst_of(w, op), 0xff, 128);  // until it has run, the registers hold nonsense
   }
   submit(w, &w.tmem_loads, [&w, &in, a, sequence] {
