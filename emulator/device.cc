@@ -260,6 +260,8 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   unsigned threads = config.host_threads > 0 ? static_cast<unsigned>(config.host_threads)
                                              : std::max(1u, std::thread::hardware_concurrency());
   if (config.trace) threads = 1;
+  // A cluster that spins must be stopped before it looks like a livelock: the one it waits for may not have started.
+  uint64_t turn = std::clamp<uint64_t>(config.livelock_instructions / 4, 1, kTurnInstructions);
   if (!program.clusters_communicate) {
     std::atomic<uint64_t> next{0};
     auto work = [&] {
@@ -291,7 +293,7 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
       for (auto& [slot, c] : active) events += c->events;
       for (auto& [slot, c] : active) {
         if (abort) break;
-        if (c->step(kTurnInstructions) != Cluster::Status::finished) continue;
+        if (c->step(turn) != Cluster::Status::finished) continue;
         bool failed = c->failed;
         retire(slot, std::move(c));
         if (!failed && !launch.pending[slot].empty()) {
