@@ -74,7 +74,10 @@ class AsyncEngine {
   const Task* running() const { return running_; }
 
  private:
-  struct Queue { const void* key; std::deque<Task> tasks; };
+  struct Queue {
+    const void* key;
+    std::deque<Task> tasks;
+  };
   void run_front(size_t index);
 
   std::deque<OperationRecord> operations_;

@@ -1,4 +1,5 @@
-// The scheduler of one cluster: which lanes run next, when asynchronous work runs, and what it means if nothing can.
+// The scheduler of one cluster: which lanes run next, when asynchronous work runs, and what it means if
+// nothing can.
 #include <fmt/format.h>
 
 #include "emulator/exec.h"
@@ -11,10 +12,13 @@ constexpr uint32_t kNoStop = UINT32_MAX;
 
 bool wakes(const Fragment& f) {
   switch (f.state) {
-    case Fragment::State::ready: return true;
+    case Fragment::State::ready:
+      return true;
     case Fragment::State::waiting:
-    case Fragment::State::converging: return *f.counter != f.seen;
-    case Fragment::State::unused: return false;
+    case Fragment::State::converging:
+      return *f.counter != f.seen;
+    case Fragment::State::unused:
+      return false;
   }
   return false;
 }
@@ -34,7 +38,8 @@ void merge(Warp& w) {
     for (uint32_t j = i & (i - 1); j; j &= j - 1) {
       int index = std::countr_zero(j);
       Fragment& b = w.fragments[index];
-      if (b.state == Fragment::State::waiting || b.state == Fragment::State::unused || b.step || b.pc != a.pc) continue;
+      if (b.state == Fragment::State::waiting || b.state == Fragment::State::unused || b.step || b.pc != a.pc)
+        continue;
       if (a.state == Fragment::State::unused || !same_stack(a, b)) continue;
       a.mask |= b.mask;
       a.state = Fragment::State::ready;
@@ -58,7 +63,8 @@ Fragment* choose(Warp& w, std::mt19937_64* random) {
     Fragment& f = w.fragments[std::countr_zero(i)];
     if (!wakes(f)) continue;
     ++seen;
-    if (!best || (random ? (*random)() % seen == 0 : f.turns < best->turns || (f.turns == best->turns && f.pc < best->pc)))
+    if (!best || (random ? (*random)() % seen == 0
+                         : f.turns < best->turns || (f.turns == best->turns && f.pc < best->pc)))
       best = &f;
   }
   return best;
@@ -74,9 +80,9 @@ uint32_t stop_pc(const Warp& w, const Fragment& f) {
   return stop;
 }
 
-/// A register of a tcgen05.ld or wgmma in flight is used before the wait. ptxas and the hardware honour the true
-/// dependence (ptx-facts 1.6), so the operation runs first; relying on it is reported, except for plain moves, which
-/// the compiler puts between chained inline-assembly operands.
+/// A register of a tcgen05.ld or wgmma in flight is used before the wait. ptxas and the hardware honour the
+/// true dependence (ptx-facts 1.6), so the operation runs first; relying on it is reported, except for plain
+/// moves, which the compiler puts between chained inline-assembly operands.
 void check_pending_registers(Warp& w, const Instr& in) {
   bool loads = false, multiplies = false;
   if (in.mod[4] == kWgmmaMark) return;  // chained accumulation
@@ -126,12 +132,18 @@ bool run_warp(Cluster& cluster, Warp& w, uint32_t quantum, std::mt19937_64* rand
       action = in.run(w, *f, in, mask);
     }
     switch (action) {
-      case Action::next: ++f->pc; break;
-      case Action::yield: ++f->pc; return true;
+      case Action::next:
+        ++f->pc;
+        break;
+      case Action::yield:
+        ++f->pc;
+        return true;
       case Action::wait:
         --cluster.executed[f->pc];
-        if (f->state != Fragment::State::converging) f->state = Fragment::State::waiting;
-        else if (!std::has_single_bit(w.used)) merge(w);
+        if (f->state != Fragment::State::converging)
+          f->state = Fragment::State::waiting;
+        else if (!std::has_single_bit(w.used))
+          merge(w);
         // Woken for nothing: other lanes of the warp get their chance.
         return n > 0 || run_warp(cluster, w, quantum, random);
       case Action::jump:
@@ -167,9 +179,10 @@ std::string progress_of(const Warp& w, const Fragment& f) {
 
 }  // namespace
 
-void Cluster::report(Severity severity, Check check, const Cta* cta, int warp, int line, const std::string& message) {
-  auto [it, fresh] = finding_index.try_emplace({static_cast<int>(check) * 4 + static_cast<int>(severity), line},
-                                               findings.size());
+void Cluster::report(Severity severity, Check check, const Cta* cta, int warp, int line,
+                     const std::string& message) {
+  auto [it, fresh] = finding_index.try_emplace(
+      {static_cast<int>(check) * 4 + static_cast<int>(severity), line}, findings.size());
   if (!fresh) {
     ++findings[it->second].count;
     return;
@@ -232,7 +245,8 @@ Cluster::Status Cluster::step(uint64_t budget) {
       }
       if (failed) break;
       if (!alive) {
-        while (async.run_oldest()) {}
+        while (async.run_oldest()) {
+        }
         return Status::finished;
       }
       if (events != events_before) {
@@ -248,13 +262,15 @@ Cluster::Status Cluster::step(uint64_t budget) {
       }
       if (instructions - last_event_instructions > launch->config.livelock_instructions) {
         fail(Check::livelock, at_cta, at_warp, 0,
-             fmt::format("{} warp instructions without any effect: threads spin on something that never changes",
-                         launch->config.livelock_instructions));
+             fmt::format(
+                 "{} warp instructions without any effect: threads spin on something that never changes",
+                 launch->config.livelock_instructions));
         break;
       }
       if (launch->config.instruction_limit && instructions > launch->config.instruction_limit) {
         fail(Check::livelock, at_cta, at_warp, 0,
-             fmt::format("the limit of {} warp instructions a cluster is reached", launch->config.instruction_limit));
+             fmt::format("the limit of {} warp instructions a cluster is reached",
+                         launch->config.instruction_limit));
         break;
       }
       if (instructions >= limit) return Status::progress;

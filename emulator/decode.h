@@ -1,5 +1,5 @@
-// From parsed to executable instructions. Each instruction class registers its opcodes with a function that fills an
-// Instr; whatever qualifier that function does not take is an error.
+// From parsed to executable instructions. Each instruction class registers its opcodes with a function that
+// fills an Instr; whatever qualifier that function does not take is an error.
 #pragma once
 
 #include <initializer_list>
@@ -112,7 +112,8 @@ class ModuleBuilder {
   /// Label to instruction index; throws.
   uint32_t label(const Decode& decode, std::string_view name) const;
   /// Labels of a .branchtargets list, nullptr if unknown.
-  const std::vector<std::string_view>* branch_targets(const ParsedFunction&, int scope, std::string_view name) const;
+  const std::vector<std::string_view>* branch_targets(const ParsedFunction&, int scope,
+                                                      std::string_view name) const;
   static void decode_cluster_barrier(Decode&);
   uint32_t& cta_group() { return cta_group_; }  ///< of tcgen05 in the current function; 0: none yet
   uint32_t register_offset(int index) const { return register_offsets_[index]; }
@@ -127,6 +128,7 @@ class ModuleBuilder {
   Program& program() { return *program_; }
   std::vector<Operand>& operand_list() { return *current_list_; }
   const ParsedModule& parsed() const { return *program_->parsed; }
+
  private:
   void place_module_variables();
   void call_targets(CallSite& call);

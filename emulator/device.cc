@@ -65,7 +65,8 @@ std::unique_ptr<Cluster> make_cluster(Launch& launch, uint32_t slot, uint64_t in
       uint32_t threads = std::min(32u, launch.threads - i * 32);
       w->live = w->initial = threads == 32 ? kAllLanes : (1u << threads) - 1;
       w->registers = std::make_unique<uint8_t[]>(launch.function->register_bytes + 64);
-      if (launch.function->local_bytes) w->local = std::make_unique<uint8_t[]>(size_t{launch.function->local_bytes} * 32);
+      if (launch.function->local_bytes)
+        w->local = std::make_unique<uint8_t[]>(size_t{launch.function->local_bytes} * 32);
       Fragment& f = w->fragments[0];
       f.state = Fragment::State::ready;
       f.mask = w->live;
@@ -87,15 +88,16 @@ std::string check_launch(const Launch& launch) {
   if (uint64_t{c.grid.x} * c.grid.y * c.grid.z > (1ull << 31)) return "grid has more than 2^31 CTAs";
   if (uint64_t{c.cluster.x} * c.cluster.y * c.cluster.z > 16) return "cluster has more than 16 CTAs";
   if (c.grid.x % c.cluster.x || c.grid.y % c.cluster.y || c.grid.z % c.cluster.z)
-    return fmt::format("grid {}x{}x{} is not divisible by cluster {}x{}x{}", c.grid.x, c.grid.y, c.grid.z, c.cluster.x,
-                       c.cluster.y, c.cluster.z);
-  if (f.required_cluster[0] && (f.required_cluster[0] != c.cluster.x || f.required_cluster[1] != c.cluster.y ||
-                                f.required_cluster[2] != c.cluster.z))
+    return fmt::format("grid {}x{}x{} is not divisible by cluster {}x{}x{}", c.grid.x, c.grid.y, c.grid.z,
+                       c.cluster.x, c.cluster.y, c.cluster.z);
+  if (f.required_cluster[0] && (f.required_cluster[0] != c.cluster.x ||
+                                f.required_cluster[1] != c.cluster.y || f.required_cluster[2] != c.cluster.z))
     return fmt::format("kernel requires cluster {}x{}x{}", f.required_cluster[0], f.required_cluster[1],
                        f.required_cluster[2]);
   if (f.required_block[0] && (f.required_block[0] != c.block.x || f.required_block[1] != c.block.y ||
                               f.required_block[2] != c.block.z))
-    return fmt::format("kernel requires block {}x{}x{}", f.required_block[0], f.required_block[1], f.required_block[2]);
+    return fmt::format("kernel requires block {}x{}x{}", f.required_block[0], f.required_block[1],
+                       f.required_block[2]);
   if (f.max_block[0]) {
     uint64_t most = uint64_t{f.max_block[0]} * f.max_block[1] * f.max_block[2];
     if (uint64_t{c.block.x} * c.block.y * c.block.z > most)
@@ -111,10 +113,12 @@ std::string check_launch(const Launch& launch) {
 void merge_findings(LaunchResult& result, const Cluster& cluster, const Program& program,
                     std::map<std::pair<int, int>, size_t>& index) {
   for (const Diagnosis& d : cluster.findings) {
-    auto [it, fresh] = index.try_emplace({static_cast<int>(d.check) * 4 + static_cast<int>(d.severity), d.line},
-                                         result.diagnoses.size());
-    if (fresh) result.diagnoses.push_back(d);
-    else result.diagnoses[it->second].count += d.count;
+    auto [it, fresh] = index.try_emplace(
+        {static_cast<int>(d.check) * 4 + static_cast<int>(d.severity), d.line}, result.diagnoses.size());
+    if (fresh)
+      result.diagnoses.push_back(d);
+    else
+      result.diagnoses[it->second].count += d.count;
   }
   for (size_t pc = 0; pc < cluster.executed.size(); ++pc)
     if (cluster.executed[pc]) {
@@ -129,9 +133,12 @@ void merge_findings(LaunchResult& result, const Cluster& cluster, const Program&
 
 std::string_view name(SchedulePolicy policy) {
   switch (policy) {
-    case SchedulePolicy::eager: return "eager";
-    case SchedulePolicy::lazy: return "lazy";
-    case SchedulePolicy::random: return "random";
+    case SchedulePolicy::eager:
+      return "eager";
+    case SchedulePolicy::lazy:
+      return "lazy";
+    case SchedulePolicy::random:
+      return "random";
   }
   return "?";
 }
@@ -213,8 +220,9 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   const Function& f = *launch.function;
   Dim3& cluster = launch.config.cluster;
   if (cluster.x == 0)
-    cluster = f.required_cluster[0] ? Dim3{f.required_cluster[0], f.required_cluster[1], f.required_cluster[2]}
-                                    : Dim3{1, 1, 1};
+    cluster = f.required_cluster[0]
+                  ? Dim3{f.required_cluster[0], f.required_cluster[1], f.required_cluster[2]}
+                  : Dim3{1, 1, 1};
   cluster.y = std::max(1u, cluster.y);
   cluster.z = std::max(1u, cluster.z);
   launch.params = config.params;
@@ -260,7 +268,8 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   unsigned threads = config.host_threads > 0 ? static_cast<unsigned>(config.host_threads)
                                              : std::max(1u, std::thread::hardware_concurrency());
   if (config.trace) threads = 1;
-  // A cluster that spins must be stopped before it looks like a livelock: the one it waits for may not have started.
+  // A cluster that spins must be stopped before it looks like a livelock: the one it waits for may not have
+  // started.
   uint64_t turn = std::clamp<uint64_t>(config.livelock_instructions / 4, 1, kTurnInstructions);
   if (!program.clusters_communicate) {
     std::atomic<uint64_t> next{0};
@@ -270,7 +279,8 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
           uint64_t index = launch.pending[slot].front();
           launch.pending[slot].pop_front();
           auto c = make_cluster(launch, static_cast<uint32_t>(slot), index);
-          while (c->step(kTurnInstructions) == Cluster::Status::progress && !abort) {}
+          while (c->step(kTurnInstructions) == Cluster::Status::progress && !abort) {
+          }
           retire(slot, std::move(c));
         }
     };

@@ -6,32 +6,52 @@ namespace gemmtune::emulator {
 
 std::string_view name(Severity severity) {
   switch (severity) {
-    case Severity::error: return "error";
-    case Severity::race: return "race";
-    case Severity::warning: return "warning";
+    case Severity::error:
+      return "error";
+    case Severity::race:
+      return "race";
+    case Severity::warning:
+      return "warning";
   }
   return "?";
 }
 
 std::string_view name(Check check) {
   switch (check) {
-    case Check::deadlock: return "deadlock";
-    case Check::livelock: return "livelock";
-    case Check::out_of_bounds: return "out of bounds";
-    case Check::misaligned: return "misaligned";
-    case Check::mbarrier: return "mbarrier";
-    case Check::matrix_descriptor: return "matrix descriptor";
-    case Check::instruction_descriptor: return "instruction descriptor";
-    case Check::tensor_map: return "tensor map";
-    case Check::tmem: return "tmem";
-    case Check::wgmma: return "wgmma";
-    case Check::proxy_fence: return "proxy fence";
-    case Check::smem_race: return "shared-memory race";
-    case Check::peer_exit: return "peer exit";
-    case Check::convergence: return "convergence";
-    case Check::illegal_instruction: return "illegal instruction";
-    case Check::launch: return "launch";
-    case Check::trap: return "trap";
+    case Check::deadlock:
+      return "deadlock";
+    case Check::livelock:
+      return "livelock";
+    case Check::out_of_bounds:
+      return "out of bounds";
+    case Check::misaligned:
+      return "misaligned";
+    case Check::mbarrier:
+      return "mbarrier";
+    case Check::matrix_descriptor:
+      return "matrix descriptor";
+    case Check::instruction_descriptor:
+      return "instruction descriptor";
+    case Check::tensor_map:
+      return "tensor map";
+    case Check::tmem:
+      return "tmem";
+    case Check::wgmma:
+      return "wgmma";
+    case Check::proxy_fence:
+      return "proxy fence";
+    case Check::smem_race:
+      return "shared-memory race";
+    case Check::peer_exit:
+      return "peer exit";
+    case Check::convergence:
+      return "convergence";
+    case Check::illegal_instruction:
+      return "illegal instruction";
+    case Check::launch:
+      return "launch";
+    case Check::trap:
+      return "trap";
   }
   return "?";
 }

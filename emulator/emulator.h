@@ -35,12 +35,13 @@ struct LaunchConfig {
   uint32_t dynamic_smem_bytes = 0;
   std::vector<uint8_t> params;  ///< raw parameter bytes, laid out as the kernel declares them
   Schedule schedule;
-  int host_threads = 0;  ///< 0: as many as the host has
-  int sm_count = 148;    ///< CTAs resident at once, one an SM
+  int host_threads = 0;        ///< 0: as many as the host has
+  int sm_count = 148;          ///< CTAs resident at once, one an SM
   bool tmem_from_top = false;  ///< first allocation at a column other than 0 (unless all 512 are taken)
   bool check_races = true;
   uint64_t livelock_instructions = 20'000'000;  ///< warp instructions without any effect
-  uint64_t instruction_limit = 0;  ///< warp instructions of one cluster, 0: none. Stops loops that do have effects
+  uint64_t instruction_limit =
+      0;  ///< warp instructions of one cluster, 0: none. Stops loops that do have effects
   std::function<void(const TraceEvent&)> trace;  ///< forces one host thread
 };
 

@@ -8,12 +8,14 @@ SharedPlace shared_cta(Warp& w, uint64_t address, bool own_only) {
   address = plain_shared(address);
   uint32_t rank = static_cast<uint32_t>(address >> kRankShift);
   if (address >> 32 || rank >= w.cta->cluster->ctas.size())
-    throw Fault(Check::out_of_bounds, fmt::format("shared address {:#x} names CTA rank {} of a cluster of {}", address,
-                                                  rank, w.cta->cluster->ctas.size()));
+    throw Fault(Check::out_of_bounds, fmt::format("shared address {:#x} names CTA rank {} of a cluster of {}",
+                                                  address, rank, w.cta->cluster->ctas.size()));
   if (own_only && rank != w.cta->rank)
-    throw Fault(Check::illegal_instruction,
-                fmt::format("shared address {:#x} belongs to CTA rank {}, the instruction may only reach its own CTA "
-                            "(rank {})", address, rank, w.cta->rank));
+    throw Fault(
+        Check::illegal_instruction,
+        fmt::format("shared address {:#x} belongs to CTA rank {}, the instruction may only reach its own CTA "
+                    "(rank {})",
+                    address, rank, w.cta->rank));
   return {w.cta->cluster->ctas[rank].get(), static_cast<uint32_t>(address) & kSharedOffsetMask};
 }
 
@@ -21,8 +23,8 @@ SharedPlace shared_place(Warp& w, uint64_t address, uint32_t bytes, bool own_onl
   SharedPlace p = shared_cta(w, address, own_only);
   if (p.offset < kSharedBase || p.offset + uint64_t{bytes} > p.cta->smem.size())
     throw Fault(Check::out_of_bounds,
-                fmt::format("shared address {:#x}: {} bytes at offset {:#x} lie outside [{:#x}, {:#x})", address, bytes,
-                            p.offset, kSharedBase, p.cta->smem.size()));
+                fmt::format("shared address {:#x}: {} bytes at offset {:#x} lie outside [{:#x}, {:#x})",
+                            address, bytes, p.offset, kSharedBase, p.cta->smem.size()));
   if (p.cta->exited && p.cta != w.cta)
     throw Fault(Check::peer_exit,
                 fmt::format("shared memory of CTA rank {} is used, but that CTA has exited", p.cta->rank));
@@ -39,14 +41,16 @@ uint8_t* global_place(Warp& w, uint64_t address, uint32_t bytes, bool write) {
       const Variable& v = variables[i];
       uint64_t start = launch.program->module_variable_offsets[i];
       if (offset < start || bytes > v.bytes || offset - start > v.bytes - bytes) continue;
-      if (write && v.space == StateSpace::constant) throw Fault(Check::out_of_bounds, "write to constant memory");
+      if (write && v.space == StateSpace::constant)
+        throw Fault(Check::out_of_bounds, "write to constant memory");
       return launch.module_memory->data() + offset;
     }
     throw Fault(Check::out_of_bounds, fmt::format("address {:#x} is in no module variable", address));
   }
   const char* kind = write ? "write" : "read";
   if (address >> kWindowShift == kSharedWindow >> kWindowShift)
-    throw Fault(Check::out_of_bounds, fmt::format("global {} at {:#x}, an address in shared memory", kind, address));
+    throw Fault(Check::out_of_bounds,
+                fmt::format("global {} at {:#x}, an address in shared memory", kind, address));
   throw Fault(Check::out_of_bounds, fmt::format("global {} of {} bytes at {:#x}: {}", kind, bytes, address,
                                                 launch.memory->describe(address)));
 }
@@ -54,7 +58,8 @@ uint8_t* global_place(Warp& w, uint64_t address, uint32_t bytes, bool write) {
 uint8_t* local_place(Warp& w, int lane, uint64_t offset, uint32_t bytes) {
   uint32_t frame = w.cta->cluster->launch->function->local_bytes;
   if (offset > frame || bytes > frame - offset)
-    throw Fault(Check::out_of_bounds, fmt::format("local address {:#x} lies outside the frame of {} bytes", offset, frame));
+    throw Fault(Check::out_of_bounds,
+                fmt::format("local address {:#x} lies outside the frame of {} bytes", offset, frame));
   return w.local.get() + static_cast<size_t>(lane) * frame + offset;
 }
 
@@ -65,13 +70,16 @@ uint8_t* generic_place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool
     auto& params = w.cta->cluster->launch->params;
     uint64_t offset = address - kParamWindow;
     if (write || offset > params.size() || bytes > params.size() - offset)
-      throw Fault(Check::out_of_bounds, fmt::format("bad access to kernel parameters at offset {:#x}", offset));
+      throw Fault(Check::out_of_bounds,
+                  fmt::format("bad access to kernel parameters at offset {:#x}", offset));
     return params.data() + offset;
   }
   if (window == kSharedWindow) {
     SharedPlace p = shared_place(w, address, bytes, false);
-    if (write) note_generic_write(w, lane, *p.cta, p.offset, bytes);
-    else note_generic_read(w, *p.cta, p.offset, bytes);
+    if (write)
+      note_generic_write(w, lane, *p.cta, p.offset, bytes);
+    else
+      note_generic_read(w, *p.cta, p.offset, bytes);
     return p.cta->smem.data() + p.offset;
   }
   return global_place(w, address, bytes, write);
@@ -100,9 +108,10 @@ void note_generic_write(Warp& w, int lane, Cta& cta, uint32_t offset, uint32_t b
   if (!cluster.launch->check_races) return;
   for_granules(cta, offset, bytes, [&](Shadow& s, uint32_t at) {
     if (s.async_reader && !cluster.async.operation(s.async_reader).is_observed())
-      report_here(w, Severity::race, Check::smem_race,
-                  fmt::format("writes shared offset {:#x}, which {} may still read: nobody waited for its completion",
-                              at, describe(cluster, s.async_reader)));
+      report_here(
+          w, Severity::race, Check::smem_race,
+          fmt::format("writes shared offset {:#x}, which {} may still read: nobody waited for its completion",
+                      at, describe(cluster, s.async_reader)));
     if (s.async_writer && !cluster.async.operation(s.async_writer).is_observed())
       report_here(w, Severity::race, Check::smem_race,
                   fmt::format("writes shared offset {:#x}, which {} may still write", at,
@@ -120,9 +129,10 @@ void note_generic_read(Warp& w, Cta& cta, uint32_t offset, uint32_t bytes) {
   if (!cluster.launch->check_races) return;
   for_granules(cta, offset, bytes, [&](Shadow& s, uint32_t at) {
     if (s.async_writer && !cluster.async.operation(s.async_writer).is_observed())
-      report_here(w, Severity::race, Check::smem_race,
-                  fmt::format("reads shared offset {:#x} before {} has landed: nobody waited for its completion", at,
-                              describe(cluster, s.async_writer)));
+      report_here(
+          w, Severity::race, Check::smem_race,
+          fmt::format("reads shared offset {:#x} before {} has landed: nobody waited for its completion", at,
+                      describe(cluster, s.async_writer)));
   });
 }
 
@@ -134,15 +144,18 @@ void note_async_read(Warp& w, int lane, Cta& cta, uint32_t offset, uint32_t byte
       const Cta& writer_cta = *cluster.ctas[s.generic_rank];
       uint32_t writer_fence = writer_cta.warps[s.generic_thread / 32]->fence_tick[s.generic_thread % 32];
       if (writer_fence <= s.generic_tick && w.fence_tick[lane] <= s.generic_tick)
-        report_here(w, Severity::race, Check::proxy_fence,
-                    fmt::format("reads shared offset {:#x} through the async proxy; thread {} of CTA rank {} wrote it at "
-                                "line {} and no fence.proxy.async followed", at, s.generic_thread, s.generic_rank,
-                                s.generic_line));
+        report_here(
+            w, Severity::race, Check::proxy_fence,
+            fmt::format(
+                "reads shared offset {:#x} through the async proxy; thread {} of CTA rank {} wrote it at "
+                "line {} and no fence.proxy.async followed",
+                at, s.generic_thread, s.generic_rank, s.generic_line));
     }
     if (s.async_writer && !cluster.async.operation(s.async_writer).is_observed())
-      report_here(w, Severity::race, Check::smem_race,
-                  fmt::format("reads shared offset {:#x} before {} has landed: nobody waited for its completion", at,
-                              describe(cluster, s.async_writer)));
+      report_here(
+          w, Severity::race, Check::smem_race,
+          fmt::format("reads shared offset {:#x} before {} has landed: nobody waited for its completion", at,
+                      describe(cluster, s.async_writer)));
     s.async_reader = operation;
   });
 }
@@ -151,14 +164,21 @@ void note_async_write(Warp& w, Cta& cta, uint32_t offset, uint32_t bytes, uint32
   Cluster& cluster = *w.cta->cluster;
   if (!cluster.launch->check_races) return;
   for_granules(cta, offset, bytes, [&](Shadow& s, uint32_t at) {
-    if (s.async_reader && s.async_reader != operation && !cluster.async.operation(s.async_reader).is_observed())
-      report_here(w, Severity::race, Check::smem_race,
-                  fmt::format("overwrites shared offset {:#x} of CTA rank {}, which {} may still read: nobody waited for "
-                              "its completion", at, cta.rank, describe(cluster, s.async_reader)));
-    if (s.async_writer && s.async_writer != operation && !cluster.async.operation(s.async_writer).is_observed())
-      report_here(w, Severity::race, Check::smem_race,
-                  fmt::format("overwrites shared offset {:#x} of CTA rank {}, which {} fills and nobody has waited for",
-                              at, cta.rank, describe(cluster, s.async_writer)));
+    if (s.async_reader && s.async_reader != operation &&
+        !cluster.async.operation(s.async_reader).is_observed())
+      report_here(
+          w, Severity::race, Check::smem_race,
+          fmt::format(
+              "overwrites shared offset {:#x} of CTA rank {}, which {} may still read: nobody waited for "
+              "its completion",
+              at, cta.rank, describe(cluster, s.async_reader)));
+    if (s.async_writer && s.async_writer != operation &&
+        !cluster.async.operation(s.async_writer).is_observed())
+      report_here(
+          w, Severity::race, Check::smem_race,
+          fmt::format(
+              "overwrites shared offset {:#x} of CTA rank {}, which {} fills and nobody has waited for", at,
+              cta.rank, describe(cluster, s.async_writer)));
     s.async_writer = operation;
     s.async_reader = 0;
     s.generic_tick = 0;

@@ -115,9 +115,11 @@ void note_generic_read(Warp& w, Cta& cta, uint32_t offset, uint32_t bytes);
 void note_async_read(Warp& w, int lane, Cta& cta, uint32_t offset, uint32_t bytes, uint32_t operation);
 void note_async_write(Warp& w, Cta& cta, uint32_t offset, uint32_t bytes, uint32_t operation);
 
-/// True when all of `required` stands in this fragment; otherwise the fragment is told to wait for the others.
+/// True when all of `required` stands in this fragment; otherwise the fragment is told to wait for the
+/// others.
 bool converged(Warp& w, Fragment& f, Mask required);
-/// For .aligned instructions: every live lane, and none switched off by the guard. Throws Fault on the latter.
+/// For .aligned instructions: every live lane, and none switched off by the guard. Throws Fault on the
+/// latter.
 bool aligned(Warp& w, Fragment& f, Mask mask);
 
 /// Handlers and decoders that more than one file needs.
@@ -126,7 +128,8 @@ void decode_small_copy(Decode&);
 /// One read-modify-write; `op` is add, min, max, and, or, xor, exch, cas, inc, dec in this order.
 uint64_t atomic_value(uint32_t op, ScalarType type, uint64_t old, uint64_t b, uint64_t c);
 
-/// The columns of this warp's loads are read: after tcgen05.wait::ld, or once a dependent instruction has run.
+/// The columns of this warp's loads are read: after tcgen05.wait::ld, or once a dependent instruction has
+/// run.
 void finish_tmem_loads(Warp& w);
 
 /// Barriers that waited for threads which have just exited.

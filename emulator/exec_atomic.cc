@@ -1,8 +1,8 @@
-// atom and red (PTX ISA 9.7.13.6, .7). Clusters that use them on global memory share one host thread, so plain
-// read-modify-write is atomic.
-#include <cmath>
-
+// atom and red (PTX ISA 9.7.13.6, .7). Clusters that use them on global memory share one host thread, so
+// plain read-modify-write is atomic.
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "emulator/exec.h"
 #include "emulator/numeric.h"
@@ -17,16 +17,26 @@ template <class T>
 T integer_op(uint32_t op, T old, T b, T c) {
   using U = std::make_unsigned_t<T>;
   switch (op) {
-    case kAdd: return T(U(old) + U(b));
-    case kMin: return std::min(old, b);
-    case kMax: return std::max(old, b);
-    case kAnd: return old & b;
-    case kOr: return old | b;
-    case kXor: return old ^ b;
-    case kExch: return b;
-    case kCas: return old == b ? c : old;
-    case kInc: return U(old) >= U(b) ? T{0} : T(old + 1);
-    default: return old == 0 || U(old) > U(b) ? b : T(old - 1);
+    case kAdd:
+      return T(U(old) + U(b));
+    case kMin:
+      return std::min(old, b);
+    case kMax:
+      return std::max(old, b);
+    case kAnd:
+      return old & b;
+    case kOr:
+      return old | b;
+    case kXor:
+      return old ^ b;
+    case kExch:
+      return b;
+    case kCas:
+      return old == b ? c : old;
+    case kInc:
+      return U(old) >= U(b) ? T{0} : T(old + 1);
+    default:
+      return old == 0 || U(old) > U(b) ? b : T(old - 1);
   }
 }
 
@@ -55,21 +65,35 @@ uint16_t small_float(uint32_t op, uint16_t a, uint16_t b, ScalarType t) {
 
 uint64_t atomic_value(uint32_t op, ScalarType t, uint64_t old, uint64_t b, uint64_t c) {
   switch (t) {
-    case ScalarType::b16: case ScalarType::u16: return typed<uint16_t>(op, old, b, c);
-    case ScalarType::b32: case ScalarType::u32: return typed<uint32_t>(op, old, b, c);
-    case ScalarType::s32: return typed<int32_t>(op, old, b, c);
-    case ScalarType::b64: case ScalarType::u64: return typed<uint64_t>(op, old, b, c);
-    case ScalarType::s64: return typed<int64_t>(op, old, b, c);
+    case ScalarType::b16:
+    case ScalarType::u16:
+      return typed<uint16_t>(op, old, b, c);
+    case ScalarType::b32:
+    case ScalarType::u32:
+      return typed<uint32_t>(op, old, b, c);
+    case ScalarType::s32:
+      return typed<int32_t>(op, old, b, c);
+    case ScalarType::b64:
+    case ScalarType::u64:
+      return typed<uint64_t>(op, old, b, c);
+    case ScalarType::s64:
+      return typed<int64_t>(op, old, b, c);
     case ScalarType::f32:
-      return std::bit_cast<uint32_t>(pick_float(op, std::bit_cast<float>(uint32_t(old)), std::bit_cast<float>(uint32_t(b))));
-    case ScalarType::f64: return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
-    case ScalarType::f16: case ScalarType::bf16: return small_float(op, uint16_t(old), uint16_t(b), t);
-    case ScalarType::f16x2: case ScalarType::bf16x2: {
+      return std::bit_cast<uint32_t>(
+          pick_float(op, std::bit_cast<float>(uint32_t(old)), std::bit_cast<float>(uint32_t(b))));
+    case ScalarType::f64:
+      return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
+    case ScalarType::f16:
+    case ScalarType::bf16:
+      return small_float(op, uint16_t(old), uint16_t(b), t);
+    case ScalarType::f16x2:
+    case ScalarType::bf16x2: {
       ScalarType e = t == ScalarType::f16x2 ? ScalarType::f16 : ScalarType::bf16;
       return uint32_t{small_float(op, uint16_t(old), uint16_t(b), e)} |
              uint32_t{small_float(op, uint16_t(old >> 16), uint16_t(b >> 16), e)} << 16;
     }
-    default: return old;
+    default:
+      return old;
   }
 }
 
@@ -89,7 +113,8 @@ Action atomic(Warp& w, Fragment&, const Instr& in, Mask mask) {
     int lane = first_lane(m);
     uint64_t address = lane_address(w, operand[0], lane);
     if (address % (bytes * n))
-      throw Fault(Check::misaligned, fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes * n));
+      throw Fault(Check::misaligned,
+                  fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes * n));
     uint8_t* at;
     if (in.mod[3]) {
       SharedPlace p = shared_place(w, address, bytes * n, in.mod[3] == 1);
@@ -108,8 +133,10 @@ Action atomic(Warp& w, Fragment&, const Instr& in, Mask mask) {
       std::memcpy(at, &now, bytes);
       if (wants_old && in.ops[i].kind != Operand::Kind::none) {
         uint8_t* d = dst_of(w, in.ops[i]);
-        if (in.ops[i].width == 8) set<uint64_t>(d, lane, old);
-        else set<uint32_t>(d, lane, static_cast<uint32_t>(old));
+        if (in.ops[i].width == 8)
+          set<uint64_t>(d, lane, old);
+        else
+          set<uint32_t>(d, lane, static_cast<uint32_t>(old));
       }
     }
   }
@@ -122,13 +149,16 @@ Action atomic_wide(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
     uint64_t address = lane_address(w, in.ops[1], lane);
-    if (address % 16) throw Fault(Check::misaligned, fmt::format("address {:#x} is not a multiple of 16", address));
+    if (address % 16)
+      throw Fault(Check::misaligned, fmt::format("address {:#x} is not a multiple of 16", address));
     uint8_t* at = generic_place(w, lane, in.mod[3] ? kSharedWindow | address : address, 16, true);
     uint8_t old[16];
     std::memcpy(old, at, 16);
     const uint8_t* b = w.read(in.ops[2]) + 16 * lane;
-    if (in.mod[0] == kExch) std::memcpy(at, b, 16);
-    else if (std::memcmp(old, b, 16) == 0) std::memcpy(at, w.read(in.ops[3]) + 16 * lane, 16);
+    if (in.mod[0] == kExch)
+      std::memcpy(at, b, 16);
+    else if (std::memcmp(old, b, 16) == 0)
+      std::memcpy(at, w.read(in.ops[3]) + 16 * lane, 16);
     if (in.ops[0].kind != Operand::Kind::none) std::memcpy(dst_of(w, in.ops[0]) + 16 * lane, old, 16);
   }
   return Action::next;
@@ -156,7 +186,8 @@ Action red_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 
-const std::initializer_list<std::string_view> kOps = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
+const std::initializer_list<std::string_view> kOps = {"add", "min",  "max", "and", "or",
+                                                      "xor", "exch", "cas", "inc", "dec"};
 
 void decode_atomic(Decode& d, bool is_atom) {
   bool async = d.take("async");
@@ -190,8 +221,8 @@ void decode_atomic(Decode& d, bool is_atom) {
   size_t at = 0;
   int width = std::max(4, size_bytes(t));
   if (space <= 0) d.module.program().clusters_communicate = true;
-  bool floating = t == ScalarType::f32 || t == ScalarType::f64 || t == ScalarType::f16 || t == ScalarType::bf16 ||
-                  t == ScalarType::f16x2 || t == ScalarType::bf16x2;
+  bool floating = t == ScalarType::f32 || t == ScalarType::f64 || t == ScalarType::f16 ||
+                  t == ScalarType::bf16 || t == ScalarType::f16x2 || t == ScalarType::bf16x2;
   if (floating && d.out.mod[0] > kMax) d.fail("operation is not supported for this type");
   if (t == ScalarType::b128) {
     if (d.out.mod[0] != kExch && !cas) d.fail("operation is not supported for this type");

@@ -17,22 +17,26 @@ void complete(Cta& cta, NamedBarrier& b) {
   ++cta.cluster->events;
 }
 
-/// mod: [0] sync, arrive, red; [1] aligned; [2] has a thread count; [3] popc, and, or; operands: dst, id, count, predicate.
+/// mod: [0] sync, arrive, red; [1] aligned; [2] has a thread count; [3] popc, and, or; operands: dst, id,
+/// count, predicate.
 Action barrier(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   Cta& cta = *w.cta;
   if (f.step == 0) {
     if (in.mod[1] && !aligned(w, f, mask)) return Action::wait;
     int lane = first_lane(mask);
     uint32_t id = static_cast<uint32_t>(lane_value(w, in.ops[1], lane));
-    if (id >= cta.barriers.size()) throw Fault(Check::illegal_instruction, fmt::format("barrier {} is not 0 to 15", id));
+    if (id >= cta.barriers.size())
+      throw Fault(Check::illegal_instruction, fmt::format("barrier {} is not 0 to 15", id));
     NamedBarrier& b = cta.barriers[id];
     uint32_t count = in.mod[2] ? static_cast<uint32_t>(lane_value(w, in.ops[2], lane)) : 0;
     if (in.mod[2] && (count == 0 || count % 32))
-      throw Fault(Check::illegal_instruction, fmt::format("barrier {}: thread count {} is not a multiple of 32", id, count));
+      throw Fault(Check::illegal_instruction,
+                  fmt::format("barrier {}: thread count {} is not a multiple of 32", id, count));
     // Without a count it is every thread that has not exited; 0 stands for that until the barrier completes.
     if (b.arrived > 0 && b.expected != count)
       throw Fault(Check::illegal_instruction,
-                  fmt::format("barrier {}: thread count {} differs from the {} that others gave", id, count, b.expected));
+                  fmt::format("barrier {}: thread count {} differs from the {} that others gave", id, count,
+                              b.expected));
     b.expected = count;
     // A warp counts whole when .aligned, even where lanes have exited (the hardware counts warps).
     b.arrived += in.mod[1] && count ? 32 : static_cast<uint32_t>(std::popcount(mask));
@@ -131,8 +135,10 @@ void decode_barrier(Decode& d) {
     d.dst(d.parsed(0), d.out.mod[3] == 0 ? 4 : 0, false);
     d.src(d.parsed(1), 4);
     d.out.mod[2] = d.count() == 4;
-    if (d.count() == 4) d.src(d.parsed(2), 4);
-    else d.none();
+    if (d.count() == 4)
+      d.src(d.parsed(2), 4);
+    else
+      d.none();
     d.src(d.parsed(d.count() - 1), 0);
     return;
   }
@@ -140,9 +146,12 @@ void decode_barrier(Decode& d) {
   d.none();
   d.src(d.parsed(0), 4);
   d.out.mod[2] = d.count() == 2;
-  if (d.count() == 2) d.src(d.parsed(1), 4);
-  else if (d.out.mod[0] == 1) d.fail("bar.arrive needs a thread count");
-  else d.none();
+  if (d.count() == 2)
+    d.src(d.parsed(1), 4);
+  else if (d.out.mod[0] == 1)
+    d.fail("bar.arrive needs a thread count");
+  else
+    d.none();
 }
 
 // --- barrier.cluster ---
@@ -175,7 +184,8 @@ void complete_cluster_phase(Cluster& cluster) {
 Action cluster_arrive(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (in.mod[0] && !aligned(w, f, mask)) return Action::wait;
   if ((w.cluster_arrived | w.cluster_may_wait) & mask)
-    throw Fault(Check::illegal_instruction, "barrier.cluster.arrive twice without barrier.cluster.wait between");
+    throw Fault(Check::illegal_instruction,
+                "barrier.cluster.arrive twice without barrier.cluster.wait between");
   w.cluster_arrived |= mask;
   w.cta->cluster->cluster_arrived += static_cast<uint32_t>(std::popcount(mask));
   ++w.cta->cluster->events;

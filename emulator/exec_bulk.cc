@@ -11,7 +11,8 @@ void check_bulk_at_exit(Warp& w, Mask lanes) {
     int lane = first_lane(m);
     const ThreadGroups& g = w.bulk_groups[lane];
     if (!g.open.empty())
-      report_here(w, Severity::race, Check::smem_race, "a thread exits with bulk stores that it never committed to a group");
+      report_here(w, Severity::race, Check::smem_race,
+                  "a thread exits with bulk stores that it never committed to a group");
     // DeepGEMM's kernels do this and run; PTX wants the wait (ptx-facts section 5).
     else if (!g.committed.empty())
       report_here(w, Severity::warning, Check::smem_race,
@@ -35,36 +36,45 @@ TensorMap map_at(Warp& w, int lane, uint64_t address) {
 // --- loads ---
 
 /// The CTAs that get the data and the barriers that are signalled for each.
-struct Target { Cta* cta; Cta* barrier_cta; };
+struct Target {
+  Cta* cta;
+  Cta* barrier_cta;
+};
 
 /// mod: [0] rank, [1] multicast, [2] cta_group (0 none), [3] own shared only.
 /// Operands: dst, map, coordinates, mbar, cta mask.
-std::vector<Target> targets_of(Warp& w, const SharedPlace& dst, const SharedPlace& bar, bool multicast, uint32_t ctas,
-                               bool pair) {
+std::vector<Target> targets_of(Warp& w, const SharedPlace& dst, const SharedPlace& bar, bool multicast,
+                               uint32_t ctas, bool pair) {
   Cluster& cluster = *w.cta->cluster;
   std::vector<Target> targets;
   if (!multicast) {
     if (!pair) {
       // Hardware signals the destination's CTA whatever rank the barrier's address has (measured).
       if (bar.cta != dst.cta)
-        report_here(w, Severity::race, Check::mbarrier,
-                    fmt::format("the barrier lies in CTA rank {}, the destination in rank {}; without .cta_group::2 the "
-                                "signal goes to the destination's CTA", bar.cta->rank, dst.cta->rank));
+        report_here(
+            w, Severity::race, Check::mbarrier,
+            fmt::format(
+                "the barrier lies in CTA rank {}, the destination in rank {}; without .cta_group::2 the "
+                "signal goes to the destination's CTA",
+                bar.cta->rank, dst.cta->rank));
       targets.push_back({dst.cta, dst.cta});
     } else {
       if (bar.cta->rank >> 1 != dst.cta->rank >> 1)
-        throw Fault(Check::mbarrier, fmt::format("barrier in CTA rank {}, destination in rank {}: not a CTA pair",
-                                                 bar.cta->rank, dst.cta->rank));
+        throw Fault(Check::mbarrier,
+                    fmt::format("barrier in CTA rank {}, destination in rank {}: not a CTA pair",
+                                bar.cta->rank, dst.cta->rank));
       targets.push_back({dst.cta, bar.cta});
     }
     return targets;
   }
   if (ctas == 0 || ctas >> cluster.ctas.size())
-    throw Fault(Check::illegal_instruction, fmt::format("cta mask {:#x} in a cluster of {}", ctas, cluster.ctas.size()));
+    throw Fault(Check::illegal_instruction,
+                fmt::format("cta mask {:#x} in a cluster of {}", ctas, cluster.ctas.size()));
   for (uint32_t rank = 0; rank < cluster.ctas.size(); ++rank)
     if (ctas >> rank & 1) {
       uint32_t to = pair ? (rank & ~1u) | (bar.cta->rank & 1) : rank;
-      if (to >= cluster.ctas.size()) throw Fault(Check::illegal_instruction, "the cluster has no complete CTA pair");
+      if (to >= cluster.ctas.size())
+        throw Fault(Check::illegal_instruction, "the cluster has no complete CTA pair");
       targets.push_back({cluster.ctas[rank].get(), cluster.ctas[to].get()});
     }
   return targets;
@@ -72,14 +82,17 @@ std::vector<Target> targets_of(Warp& w, const SharedPlace& dst, const SharedPlac
 
 void check_target(const Target& t, uint32_t offset, uint32_t bytes) {
   if (offset < kSharedBase || offset + uint64_t{bytes} > t.cta->smem.size())
-    throw Fault(Check::out_of_bounds, fmt::format("{} bytes at shared offset {:#x} lie outside [{:#x}, {:#x})", bytes, offset,
-                                                  kSharedBase, t.cta->smem.size()));
-  if (t.cta->exited) throw Fault(Check::peer_exit, fmt::format("the copy goes to CTA rank {}, which has exited", t.cta->rank));
+    throw Fault(Check::out_of_bounds,
+                fmt::format("{} bytes at shared offset {:#x} lie outside [{:#x}, {:#x})", bytes, offset,
+                            kSharedBase, t.cta->smem.size()));
+  if (t.cta->exited)
+    throw Fault(Check::peer_exit, fmt::format("the copy goes to CTA rank {}, which has exited", t.cta->rank));
 }
 
 std::array<int32_t, 5> coordinates(Warp& w, const Instr& in, int first, int lane) {
   std::array<int32_t, 5> c{};
-  for (uint32_t i = 0; i < in.mod[0]; ++i) c[i] = static_cast<int32_t>(lane_value(w, in.ops[first + static_cast<int>(i)], lane));
+  for (uint32_t i = 0; i < in.mod[0]; ++i)
+    c[i] = static_cast<int32_t>(lane_value(w, in.ops[first + static_cast<int>(i)], lane));
   return c;
 }
 
@@ -91,11 +104,14 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     SharedPlace dst = shared_cta(w, lane_address(w, in.ops[0], lane), in.mod[3]);
     TensorMap map = map_at(w, lane, lane_address(w, in.ops[1], lane));
     if (map.rank != in.mod[0])
-      throw Fault(Check::tensor_map, fmt::format("rank {} of the map differs from the instruction's {}", map.rank, rank));
+      throw Fault(Check::tensor_map,
+                  fmt::format("rank {} of the map differs from the instruction's {}", map.rank, rank));
     SharedPlace bar = shared_cta(w, lane_address(w, in.ops[2 + rank], lane), false);
     uint32_t ctas = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[3 + rank], lane)) & 0xffff : 0;
     if (dst.offset % 128)
-      throw Fault(Check::misaligned, fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", dst.offset));
+      throw Fault(
+          Check::misaligned,
+          fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", dst.offset));
     auto box = std::make_shared<TensorBox>(make_box(map, coordinates(w, in, 2, lane), false));
     std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, in.mod[2] == 2);
     uint32_t op = cluster.async.add_operation("TMA load", in.line, w.cta->rank, w.index, nullptr);
@@ -104,7 +120,9 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
       mbarrier_at(*t.barrier_cta, bar.offset);
       note_async_write(w, *t.cta, dst.offset, box->smem_bytes, op);
     }
-    if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("TMA load {} bytes to {:#x}", box->payload_bytes, dst.offset));
+    if (tracing(w))
+      trace(w, TraceEvent::Kind::issue,
+            fmt::format("TMA load {} bytes to {:#x}", box->payload_bytes, dst.offset));
     submit(w, nullptr, [&w, box, targets, dst, bar, op] {
       std::vector<uint8_t> rows;
       read_box(w, *box, rows);
@@ -145,20 +163,24 @@ Action tensor_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
     int lane = first_lane(m);
     TensorMap map = map_at(w, lane, lane_address(w, in.ops[0], lane));
     if (map.rank != in.mod[0])
-      throw Fault(Check::tensor_map, fmt::format("rank {} of the map differs from the instruction's {}", map.rank, rank));
+      throw Fault(Check::tensor_map,
+                  fmt::format("rank {} of the map differs from the instruction's {}", map.rank, rank));
     auto box = std::make_shared<TensorBox>(make_box(map, coordinates(w, in, 1, lane), true));
     uint64_t address = lane_address(w, in.ops[1 + rank], lane);
     SharedPlace src = shared_place(w, address, box->smem_bytes, true);
     if (src.offset % 128)
-      throw Fault(Check::misaligned, fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", src.offset));
-    uint32_t op = w.cta->cluster->async.add_operation(in.mod[1] ? "TMA reduce" : "TMA store", in.line, w.cta->rank, w.index, nullptr);
+      throw Fault(
+          Check::misaligned,
+          fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", src.offset));
+    uint32_t op = w.cta->cluster->async.add_operation(in.mod[1] ? "TMA reduce" : "TMA store", in.line,
+                                                      w.cta->rank, w.index, nullptr);
     note_async_read(w, lane, *src.cta, src.offset, box->smem_bytes, op);
     auto rows = std::make_shared<std::vector<uint8_t>>(size_t{box->rows} * box->row_bytes);
     int reduce = static_cast<int>(in.mod[1]) - 1;
     if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("TMA store from {:#x}", src.offset));
-    submit_store(w, lane, op,
-                 [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
-                 [&w, box, rows, reduce] { write_box(w, *box, rows->data(), reduce); });
+    submit_store(
+        w, lane, op, [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
+        [&w, box, rows, reduce] { write_box(w, *box, rows->data(), reduce); });
   }
   return Action::next;
 }
@@ -182,7 +204,9 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
       for (const auto& copy : g.committed[i])
         if (!(in.mod[1] ? copy->read : copy->written)) {
           f.wait_on(&w.async_version);
-          f.describe_wait = [] { return std::string("waits for its bulk copies (cp.async.bulk.wait_group)"); };
+          f.describe_wait = [] {
+            return std::string("waits for its bulk copies (cp.async.bulk.wait_group)");
+          };
           return Action::wait;
         }
   }
@@ -200,12 +224,14 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
 
 uint32_t bulk_size(Warp& w, const Operand& op, int lane) {
   uint32_t bytes = static_cast<uint32_t>(lane_value(w, op, lane));
-  if (bytes % 16) throw Fault(Check::misaligned, fmt::format("bulk copy of {} bytes, not a multiple of 16", bytes));
+  if (bytes % 16)
+    throw Fault(Check::misaligned, fmt::format("bulk copy of {} bytes, not a multiple of 16", bytes));
   return bytes;
 }
 
 void check_16(uint64_t address) {
-  if (address % 16) throw Fault(Check::misaligned, fmt::format("bulk copy: address {:#x} is not a multiple of 16", address));
+  if (address % 16)
+    throw Fault(Check::misaligned, fmt::format("bulk copy: address {:#x} is not a multiple of 16", address));
 }
 
 /// Global to shared. mod: [1] multicast, [3] own shared only. Operands: dst, src, size, mbar, cta mask.
@@ -238,7 +264,8 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 
-/// Own shared memory to a CTA of the cluster. mod: [1] reduction + 1, [2] its type. Operands: dst, src, size, mbar.
+/// Own shared memory to a CTA of the cluster. mod: [1] reduction + 1, [2] its type. Operands: dst, src, size,
+/// mbar.
 Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
@@ -327,7 +354,8 @@ Action prefetch_tensor(Warp& w, Fragment&, const Instr& in, Mask mask) {
 // --- decoding ---
 
 const std::initializer_list<std::string_view> kDims = {"1d", "2d", "3d", "4d", "5d"};
-const std::initializer_list<std::string_view> kReductions = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
+const std::initializer_list<std::string_view> kReductions = {"add", "min",  "max", "and", "or",
+                                                             "xor", "exch", "cas", "inc", "dec"};
 
 /// "[map, {c0, c1}]": the map's address and the coordinates.
 void map_and_coordinates(Decode& d, const ParsedOperand& p, uint32_t rank) {
@@ -341,7 +369,8 @@ void map_and_coordinates(Decode& d, const ParsedOperand& p, uint32_t rank) {
 void decode_tensor(Decode& d, bool reduce, bool prefetch) {
   uint32_t rank = static_cast<uint32_t>(d.need_one_of(kDims)) + 1;
   d.out.mod[0] = rank;
-  if (d.take_one_of({"im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4", "tile::scatter4"}) >= 0)
+  if (d.take_one_of({"im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4",
+                     "tile::scatter4"}) >= 0)
     d.fail("only the tile mode of tensor copies is supported");
   d.take("tile");
   bool hint = d.take("L2::cache_hint");
@@ -471,10 +500,21 @@ void decode_cp(Decode& d) {
 
 // --- tensormap.replace, tensormap.cp_fenceproxy ---
 
-enum Field : uint32_t { kAddress, kRank, kBox, kDim, kStride, kElementStride, kElementType, kInterleave, kSwizzle, kFill };
+enum Field : uint32_t {
+  kAddress,
+  kRank,
+  kBox,
+  kDim,
+  kStride,
+  kElementStride,
+  kElementType,
+  kInterleave,
+  kSwizzle,
+  kFill
+};
 const std::initializer_list<std::string_view> kFields = {
-    "global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype", "interleave_layout",
-    "swizzle_mode", "fill_mode"};
+    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
+    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
 
 /// mod: [0] field, [1] ordinal, [2] shared. Operands: map, value.
 Action replace(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -489,16 +529,36 @@ Action replace(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint64_t v = lane_value(w, in.ops[1], lane);
   uint32_t i = in.mod[1];
   switch (in.mod[0]) {
-    case kAddress: map.address = v; break;
-    case kRank: map.rank = static_cast<uint32_t>(v) + 1; break;
-    case kBox: map.box[i] = static_cast<uint32_t>(v); break;
-    case kDim: map.dims[i] = v == 0 ? 1ull << 32 : v; break;
-    case kStride: map.strides_bytes[i] = v; break;
-    case kElementStride: map.element_strides[i] = static_cast<uint32_t>(v); break;
-    case kElementType: map.type = static_cast<TensorType>(v); break;
-    case kInterleave: map.interleave = static_cast<TensorInterleave>(v); break;
-    case kSwizzle: map.swizzle = static_cast<TensorSwizzle>(v); break;
-    default: map.nan_fill = v != 0; break;
+    case kAddress:
+      map.address = v;
+      break;
+    case kRank:
+      map.rank = static_cast<uint32_t>(v) + 1;
+      break;
+    case kBox:
+      map.box[i] = static_cast<uint32_t>(v);
+      break;
+    case kDim:
+      map.dims[i] = v == 0 ? 1ull << 32 : v;
+      break;
+    case kStride:
+      map.strides_bytes[i] = v;
+      break;
+    case kElementStride:
+      map.element_strides[i] = static_cast<uint32_t>(v);
+      break;
+    case kElementType:
+      map.type = static_cast<TensorType>(v);
+      break;
+    case kInterleave:
+      map.interleave = static_cast<TensorInterleave>(v);
+      break;
+    case kSwizzle:
+      map.swizzle = static_cast<TensorSwizzle>(v);
+      break;
+    default:
+      map.nan_fill = v != 0;
+      break;
   }
   TensorMapBytes out;
   try {
@@ -515,7 +575,8 @@ Action copy_map(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (!aligned(w, f, mask)) return Action::wait;
   int lane = first_lane(mask);
   SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), 128, true);
-  std::memcpy(global_place(w, lane_address(w, in.ops[0], lane), 128, true), src.cta->smem.data() + src.offset, 128);
+  std::memcpy(global_place(w, lane_address(w, in.ops[0], lane), 128, true), src.cta->smem.data() + src.offset,
+              128);
   return Action::next;
 }
 

@@ -14,7 +14,8 @@ Action mapa(Warp& w, Fragment&, const Instr& in, Mask mask) {
     int lane = first_lane(m);
     uint64_t a = lane_value(w, in.ops[1], lane), rank = lane_value(w, in.ops[2], lane);
     if (rank >= w.cta->cluster->ctas.size())
-      throw Fault(Check::out_of_bounds, fmt::format("mapa: rank {} in a cluster of {}", rank, w.cta->cluster->ctas.size()));
+      throw Fault(Check::out_of_bounds,
+                  fmt::format("mapa: rank {} in a cluster of {}", rank, w.cta->cluster->ctas.size()));
     uint64_t low = (a & kSharedOffsetMask) | rank << kRankShift;
     set<T>(d, lane, static_cast<T>((a & ~0xffffffffull) | low));
   }
@@ -52,7 +53,9 @@ void decode_getctarank(Decode& d) {
 // --- clusterlaunchcontrol ---
 
 /// The answer as this emulator lays it out; PTX leaves it opaque.
-struct CancelResponse { uint32_t x, y, z, canceled; };
+struct CancelResponse {
+  uint32_t x, y, z, canceled;
+};
 
 /// mod[0]: multicast to all CTAs.
 Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -64,13 +67,17 @@ Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
   if (dst.offset % 16) throw Fault(Check::misaligned, "the response must be aligned to 16 bytes");
   Cluster& cluster = *w.cta->cluster;
   if (cluster.cancel_failed)
-    throw Fault(Check::illegal_instruction, "another try_cancel after one that returned nothing is undefined");
+    throw Fault(Check::illegal_instruction,
+                "another try_cancel after one that returned nothing is undefined");
   for (const auto& cta : cluster.ctas)
     if (cta->exited) throw Fault(Check::peer_exit, "try_cancel by a cluster with an exited CTA is undefined");
   std::vector<Cta*> targets;
-  if (in.mod[0]) for (const auto& cta : cluster.ctas) targets.push_back(cta.get());
-  else targets.push_back(dst.cta);
-  uint32_t op = cluster.async.add_operation("clusterlaunchcontrol.try_cancel", in.line, w.cta->rank, w.index, nullptr);
+  if (in.mod[0])
+    for (const auto& cta : cluster.ctas) targets.push_back(cta.get());
+  else
+    targets.push_back(dst.cta);
+  uint32_t op =
+      cluster.async.add_operation("clusterlaunchcontrol.try_cancel", in.line, w.cta->rank, w.index, nullptr);
   for (Cta* cta : targets) note_async_write(w, *cta, dst.offset, 16, op);
   submit(w, nullptr, [&cluster, targets, dst, bar, op] {
     CancelResponse r{0, 0, 0, 0};
@@ -213,12 +220,14 @@ void decode_setmaxnreg(Decode& d) {
   d.need_type();
   d.need_count(1, 1);
   int64_t count = d.immediate(d.parsed(0));
-  if (count < 24 || count > 256 || count % 8) d.fail("the register count must be a multiple of 8 in 24 to 256");
+  if (count < 24 || count > 256 || count % 8)
+    d.fail("the register count must be a multiple of 8 in 24 to 256");
   d.out.mod[1] = static_cast<uint32_t>(count);
   d.out.run = setmaxnreg;
 }
 
-// Without programmatic dependent launch, wait returns at once (2 cycles on an H200) and there is nobody to launch.
+// Without programmatic dependent launch, wait returns at once (2 cycles on an H200) and there is nobody to
+// launch.
 Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
 
 }  // namespace

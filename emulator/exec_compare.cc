@@ -8,28 +8,47 @@ namespace gemmtune::emulator {
 namespace {
 
 enum Comparison { eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num, nan };
-const std::initializer_list<std::string_view> kComparisons = {"eq", "ne", "lt",  "le",  "gt",  "ge",  "lo",  "ls",  "hi",
-                                                              "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+const std::initializer_list<std::string_view> kComparisons = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",
+                                                              "lo",  "ls",  "hi",  "hs",  "equ", "neu",
+                                                              "ltu", "leu", "gtu", "geu", "num", "nan"};
 
 template <class T>
 bool holds(uint32_t comparison, T a, T b) {
   bool unordered = false;
   if constexpr (std::is_floating_point_v<T>) unordered = std::isnan(a) || std::isnan(b);
   switch (comparison) {
-    case eq: return !unordered && a == b;
-    case ne: return !unordered && a != b;
-    case lt: case lo: return a < b;
-    case le: case ls: return a <= b;
-    case gt: case hi: return a > b;
-    case ge: case hs: return a >= b;
-    case equ: return unordered || a == b;
-    case neu: return unordered || a != b;
-    case ltu: return unordered || a < b;
-    case leu: return unordered || a <= b;
-    case gtu: return unordered || a > b;
-    case geu: return unordered || a >= b;
-    case num: return !unordered;
-    default: return unordered;
+    case eq:
+      return !unordered && a == b;
+    case ne:
+      return !unordered && a != b;
+    case lt:
+    case lo:
+      return a < b;
+    case le:
+    case ls:
+      return a <= b;
+    case gt:
+    case hi:
+      return a > b;
+    case ge:
+    case hs:
+      return a >= b;
+    case equ:
+      return unordered || a == b;
+    case neu:
+      return unordered || a != b;
+    case ltu:
+      return unordered || a < b;
+    case leu:
+      return unordered || a <= b;
+    case gtu:
+      return unordered || a > b;
+    case geu:
+      return unordered || a >= b;
+    case num:
+      return !unordered;
+    default:
+      return unordered;
   }
 }
 
@@ -44,12 +63,27 @@ Mask compare_lanes(Warp& w, const Instr& in, Mask mask, int first) {
   };
   if constexpr (std::is_integral_v<T>) {
     switch (comparison) {
-      case eq: body([](T x, T y) { return x == y; }); return result;
-      case ne: body([](T x, T y) { return x != y; }); return result;
-      case lt: case lo: body([](T x, T y) { return x < y; }); return result;
-      case le: case ls: body([](T x, T y) { return x <= y; }); return result;
-      case gt: case hi: body([](T x, T y) { return x > y; }); return result;
-      default: body([](T x, T y) { return x >= y; }); return result;
+      case eq:
+        body([](T x, T y) { return x == y; });
+        return result;
+      case ne:
+        body([](T x, T y) { return x != y; });
+        return result;
+      case lt:
+      case lo:
+        body([](T x, T y) { return x < y; });
+        return result;
+      case le:
+      case ls:
+        body([](T x, T y) { return x <= y; });
+        return result;
+      case gt:
+      case hi:
+        body([](T x, T y) { return x > y; });
+        return result;
+      default:
+        body([](T x, T y) { return x >= y; });
+        return result;
     }
   } else {
     bool ftz = in.mod[2];
@@ -113,19 +147,37 @@ Action set_value(Warp& w, Fragment&, const Instr& in, Mask mask) {
 template <template <class> class Wrapper>
 Handler pick(Decode& d, ScalarType t) {
   switch (t) {
-    case ScalarType::b16: case ScalarType::u16: return Wrapper<uint16_t>::run;
-    case ScalarType::b32: case ScalarType::u32: return Wrapper<uint32_t>::run;
-    case ScalarType::b64: case ScalarType::u64: return Wrapper<uint64_t>::run;
-    case ScalarType::s16: return Wrapper<int16_t>::run;
-    case ScalarType::s32: return Wrapper<int32_t>::run;
-    case ScalarType::s64: return Wrapper<int64_t>::run;
-    case ScalarType::f32: return Wrapper<float>::run;
-    case ScalarType::f64: return Wrapper<double>::run;
-    default: d.fail("type is not supported here");
+    case ScalarType::b16:
+    case ScalarType::u16:
+      return Wrapper<uint16_t>::run;
+    case ScalarType::b32:
+    case ScalarType::u32:
+      return Wrapper<uint32_t>::run;
+    case ScalarType::b64:
+    case ScalarType::u64:
+      return Wrapper<uint64_t>::run;
+    case ScalarType::s16:
+      return Wrapper<int16_t>::run;
+    case ScalarType::s32:
+      return Wrapper<int32_t>::run;
+    case ScalarType::s64:
+      return Wrapper<int64_t>::run;
+    case ScalarType::f32:
+      return Wrapper<float>::run;
+    case ScalarType::f64:
+      return Wrapper<double>::run;
+    default:
+      d.fail("type is not supported here");
   }
 }
-template <class T> struct SetpOf { static constexpr Handler run = setp<T>; };
-template <class T> struct SetOf { static constexpr Handler run = set_value<T>; };
+template <class T>
+struct SetpOf {
+  static constexpr Handler run = setp<T>;
+};
+template <class T>
+struct SetOf {
+  static constexpr Handler run = set_value<T>;
+};
 
 void common(Decode& d) {
   d.out.mod[0] = static_cast<uint32_t>(d.need_one_of(kComparisons));
@@ -149,10 +201,12 @@ void decode_setp(Decode& d) {
   d.src_as(d.parsed(1), t);
   d.src_as(d.parsed(2), t);
   if (d.out.mod[1]) d.src(d.parsed(3), 0);
-  bool half = t == ScalarType::f16 || t == ScalarType::bf16, pair = t == ScalarType::f16x2 || t == ScalarType::bf16x2;
+  bool half = t == ScalarType::f16 || t == ScalarType::bf16,
+       pair = t == ScalarType::f16x2 || t == ScalarType::bf16x2;
   if (half || pair) {
     d.out.run = setp_half;
-    d.out.mod[3] = static_cast<uint32_t>(t == ScalarType::f16 || t == ScalarType::f16x2 ? ScalarType::f16 : ScalarType::bf16);
+    d.out.mod[3] = static_cast<uint32_t>(t == ScalarType::f16 || t == ScalarType::f16x2 ? ScalarType::f16
+                                                                                        : ScalarType::bf16);
     d.out.mod[4] = pair;
     return;
   }

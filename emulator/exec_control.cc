@@ -5,7 +5,8 @@
 
 namespace gemmtune::emulator {
 
-/// What is wrong when a CTA ends: TMEM never freed, stores never waited for. Defined with tcgen05 and bulk copies.
+/// What is wrong when a CTA ends: TMEM never freed, stores never waited for. Defined with tcgen05 and bulk
+/// copies.
 void check_tmem_at_exit(Cta& cta);
 void check_bulk_at_exit(Warp& w, Mask lanes);
 
@@ -47,7 +48,8 @@ Action branch_indexed(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   uint32_t fallthrough = f.pc + 1;
   while (rest) {
     uint32_t i = get<uint32_t>(index, first_lane(rest));
-    if (i >= table.size()) throw Fault(Check::illegal_instruction, fmt::format("brx.idx index {} of {}", i, table.size()));
+    if (i >= table.size())
+      throw Fault(Check::illegal_instruction, fmt::format("brx.idx index {} of {}", i, table.size()));
     Mask same = 0;
     for (Mask m = rest; m; m &= m - 1)
       if (get<uint32_t>(index, first_lane(m)) == i) same |= m & -m;
@@ -138,8 +140,8 @@ Action ret(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (Mask m = mask; m; m &= m - 1) {
       int lane = first_lane(m);
       uint32_t bytes = std::min(call.results[i].bytes, callee.results[i].bytes);
-      std::memcpy(local_place(w, lane, call.results[i].offset, bytes), local_place(w, lane, callee.results[i].offset, bytes),
-                  bytes);
+      std::memcpy(local_place(w, lane, call.results[i].offset, bytes),
+                  local_place(w, lane, callee.results[i].offset, bytes), bytes);
     }
   f.pc = frame.return_pc;
   return Action::jump;
@@ -157,7 +159,8 @@ std::string read_string(Warp& w, int lane, uint64_t address) {
   return out;
 }
 
-/// printf with arguments as vprintf lays them out: 4 bytes for int, 8 for long, pointers and double, aligned to size.
+/// printf with arguments as vprintf lays them out: 4 bytes for int, 8 for long, pointers and double, aligned
+/// to size.
 std::string format_printf(Warp& w, int lane, const std::string& format, uint64_t args) {
   std::string out;
   uint64_t at = 0;
@@ -176,31 +179,45 @@ std::string format_printf(Warp& w, int lane, const std::string& format, uint64_t
     std::string spec = "%";
     ++i;
     bool is_long = false;
-    while (i < format.size() && std::string_view("-+ #0123456789.hlzjt*").find(format[i]) != std::string_view::npos) {
-      if (format[i] == '*') spec += std::to_string(static_cast<int>(take(4)));
-      else if (format[i] == 'l' || format[i] == 'z' || format[i] == 'j' || format[i] == 't') is_long = true;
-      else if (format[i] != 'h') spec += format[i];
+    while (i < format.size() &&
+           std::string_view("-+ #0123456789.hlzjt*").find(format[i]) != std::string_view::npos) {
+      if (format[i] == '*')
+        spec += std::to_string(static_cast<int>(take(4)));
+      else if (format[i] == 'l' || format[i] == 'z' || format[i] == 'j' || format[i] == 't')
+        is_long = true;
+      else if (format[i] != 'h')
+        spec += format[i];
       ++i;
     }
     if (i >= format.size()) break;
     char c = format[i];
     char buffer[512];
     switch (c) {
-      case '%': out += '%'; break;
-      case 'd': case 'i': {
+      case '%':
+        out += '%';
+        break;
+      case 'd':
+      case 'i': {
         int64_t v = is_long ? static_cast<int64_t>(take(8)) : static_cast<int32_t>(take(4));
         std::snprintf(buffer, sizeof buffer, (spec + "lld").c_str(), static_cast<long long>(v));
         out += buffer;
         break;
       }
-      case 'u': case 'x': case 'X': case 'o': {
+      case 'u':
+      case 'x':
+      case 'X':
+      case 'o': {
         uint64_t v = is_long ? take(8) : take(4);
         std::snprintf(buffer, sizeof buffer, (spec + "ll" + c).c_str(), static_cast<unsigned long long>(v));
         out += buffer;
         break;
       }
-      case 'c': out += static_cast<char>(take(4)); break;
-      case 'p': out += fmt::format("{:#x}", take(8)); break;
+      case 'c':
+        out += static_cast<char>(take(4));
+        break;
+      case 'p':
+        out += fmt::format("{:#x}", take(8));
+        break;
       case 's': {
         uint64_t v = take(8);
         std::string text = v ? read_string(w, lane, v) : "(null)";
@@ -208,11 +225,19 @@ std::string format_printf(Warp& w, int lane, const std::string& format, uint64_t
         out += buffer;
         break;
       }
-      case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
+      case 'e':
+      case 'E':
+      case 'f':
+      case 'F':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A':
         std::snprintf(buffer, sizeof buffer, (spec + c).c_str(), std::bit_cast<double>(take(8)));
         out += buffer;
         break;
-      default: out += spec + c;
+      default:
+        out += spec + c;
     }
   }
   return out;
@@ -257,8 +282,8 @@ Action call(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (Mask m = mask; m; m &= m - 1) {
       int lane = first_lane(m);
       uint32_t bytes = std::min(site.arguments[i].bytes, callee.params[i].bytes);
-      std::memcpy(local_place(w, lane, callee.params[i].offset, bytes), local_place(w, lane, site.arguments[i].offset, bytes),
-                  bytes);
+      std::memcpy(local_place(w, lane, callee.params[i].offset, bytes),
+                  local_place(w, lane, site.arguments[i].offset, bytes), bytes);
     }
   if (mask != f.mask) {
     Mask others = f.mask & ~mask;

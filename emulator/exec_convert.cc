@@ -19,18 +19,26 @@ bool is_float(ScalarType t) {
 
 double read_float(const uint8_t* base, int lane, ScalarType t) {
   switch (t) {
-    case ScalarType::f64: return get<double>(base, lane);
-    case ScalarType::f32: case ScalarType::tf32: return get<float>(base, lane);
-    default: return decode_float(get<uint32_t>(base, lane) & 0xffff, t);
+    case ScalarType::f64:
+      return get<double>(base, lane);
+    case ScalarType::f32:
+    case ScalarType::tf32:
+      return get<float>(base, lane);
+    default:
+      return decode_float(get<uint32_t>(base, lane) & 0xffff, t);
   }
 }
 
 double integral(double v, uint32_t mode) {
   switch (static_cast<Rounding>(mode)) {
-    case Rounding::zero: return std::trunc(v);
-    case Rounding::down: return std::floor(v);
-    case Rounding::up: return std::ceil(v);
-    default: return std::nearbyint(v);  // host default: to nearest even
+    case Rounding::zero:
+      return std::trunc(v);
+    case Rounding::down:
+      return std::floor(v);
+    case Rounding::up:
+      return std::ceil(v);
+    default:
+      return std::nearbyint(v);  // host default: to nearest even
   }
 }
 
@@ -52,7 +60,8 @@ Action float_to_float(Warp& w, Fragment&, const Instr& in, Mask mask) {
   ScalarType from = static_cast<ScalarType>(in.mod[0]), to = static_cast<ScalarType>(in.mod[1]);
   for_lanes(mask, [&](int l) {
     double v = read_float(a, l, from);
-    if ((in.mod[3] & kFtz) && from == ScalarType::f32 && std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL)
+    if ((in.mod[3] & kFtz) && from == ScalarType::f32 &&
+        std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL)
       v = std::copysign(0.0, v);
     if (in.mod[4]) v = integral(v, in.mod[4] - 1);
     write_float(d, l, to, v, in);
@@ -77,25 +86,46 @@ Action float_to_integer(Warp& w, Fragment&, const Instr& in, Mask mask) {
   bool wide = in.ops[0].width == 8;
   for_lanes(mask, [&](int l) {
     double v = read_float(a, l, from);
-    if ((in.mod[3] & kFtz) && from == ScalarType::f32 && std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL) v = 0;
+    if ((in.mod[3] & kFtz) && from == ScalarType::f32 &&
+        std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL)
+      v = 0;
     bool nan = std::isnan(v);
     v = integral(v, in.mod[4] ? in.mod[4] - 1 : static_cast<uint32_t>(Rounding::zero));
     uint64_t bits;
     switch (to) {
-      case ScalarType::u8: bits = clamp_to<uint8_t>(v); break;
-      case ScalarType::u16: bits = clamp_to<uint16_t>(v); break;
-      case ScalarType::u32: bits = clamp_to<uint32_t>(v); break;
-      case ScalarType::u64: bits = clamp_to<uint64_t>(v); break;
-      case ScalarType::s8: bits = static_cast<uint64_t>(int64_t{clamp_to<int8_t>(v)}); break;
-      case ScalarType::s16: bits = static_cast<uint64_t>(int64_t{clamp_to<int16_t>(v)}); break;
-      case ScalarType::s32: bits = static_cast<uint64_t>(int64_t{clamp_to<int32_t>(v)}); break;
-      default: bits = static_cast<uint64_t>(clamp_to<int64_t>(v)); break;
+      case ScalarType::u8:
+        bits = clamp_to<uint8_t>(v);
+        break;
+      case ScalarType::u16:
+        bits = clamp_to<uint16_t>(v);
+        break;
+      case ScalarType::u32:
+        bits = clamp_to<uint32_t>(v);
+        break;
+      case ScalarType::u64:
+        bits = clamp_to<uint64_t>(v);
+        break;
+      case ScalarType::s8:
+        bits = static_cast<uint64_t>(int64_t{clamp_to<int8_t>(v)});
+        break;
+      case ScalarType::s16:
+        bits = static_cast<uint64_t>(int64_t{clamp_to<int16_t>(v)});
+        break;
+      case ScalarType::s32:
+        bits = static_cast<uint64_t>(int64_t{clamp_to<int32_t>(v)});
+        break;
+      default:
+        bits = static_cast<uint64_t>(clamp_to<int64_t>(v));
+        break;
     }
-    // NaN gives 0 except for 64-bit results from f32/f64, which hardware turns into 2^63 (PTX ISA, cvt notes).
+    // NaN gives 0 except for 64-bit results from f32/f64, which hardware turns into 2^63 (PTX ISA, cvt
+    // notes).
     if (nan && size_bytes(to) == 8) bits = 0x8000000000000000ull;
     if (size_bytes(to) == 2) bits &= 0xffff;
-    if (wide) set<uint64_t>(d, l, bits);
-    else set<uint32_t>(d, l, static_cast<uint32_t>(bits));
+    if (wide)
+      set<uint64_t>(d, l, bits);
+    else
+      set<uint32_t>(d, l, static_cast<uint32_t>(bits));
   });
   return Action::next;
 }
@@ -104,14 +134,27 @@ int64_t read_integer(const Operand& op, const uint8_t* base, int lane, ScalarTyp
   uint64_t raw = op.width == 8 ? get<uint64_t>(base, lane) : get<uint32_t>(base, lane);
   *big = false;
   switch (t) {
-    case ScalarType::u8: case ScalarType::b8: return static_cast<uint8_t>(raw);
-    case ScalarType::s8: return static_cast<int8_t>(raw);
-    case ScalarType::u16: case ScalarType::b16: return static_cast<uint16_t>(raw);
-    case ScalarType::s16: return static_cast<int16_t>(raw);
-    case ScalarType::u32: case ScalarType::b32: return static_cast<uint32_t>(raw);
-    case ScalarType::s32: return static_cast<int32_t>(raw);
-    case ScalarType::u64: case ScalarType::b64: *big = raw >> 63; return static_cast<int64_t>(raw);
-    default: return static_cast<int64_t>(raw);
+    case ScalarType::u8:
+    case ScalarType::b8:
+      return static_cast<uint8_t>(raw);
+    case ScalarType::s8:
+      return static_cast<int8_t>(raw);
+    case ScalarType::u16:
+    case ScalarType::b16:
+      return static_cast<uint16_t>(raw);
+    case ScalarType::s16:
+      return static_cast<int16_t>(raw);
+    case ScalarType::u32:
+    case ScalarType::b32:
+      return static_cast<uint32_t>(raw);
+    case ScalarType::s32:
+      return static_cast<int32_t>(raw);
+    case ScalarType::u64:
+    case ScalarType::b64:
+      *big = raw >> 63;
+      return static_cast<int64_t>(raw);
+    default:
+      return static_cast<int64_t>(raw);
   }
 }
 
@@ -156,16 +199,34 @@ Action integer_to_integer(Warp& w, Fragment&, const Instr& in, Mask mask) {
       }
     }
     switch (to) {  // the destination's width decides how the bits above are filled
-      case ScalarType::u8: case ScalarType::b8: v = static_cast<uint8_t>(v); break;
-      case ScalarType::s8: v = static_cast<int8_t>(v); break;
-      case ScalarType::u16: case ScalarType::b16: v = static_cast<uint16_t>(v); break;
-      case ScalarType::s16: v = wide || in.mod[5] ? static_cast<int16_t>(v) : static_cast<uint16_t>(v); break;
-      case ScalarType::u32: case ScalarType::b32: v = static_cast<uint32_t>(v); break;
-      case ScalarType::s32: v = static_cast<int32_t>(v); break;
-      default: break;
+      case ScalarType::u8:
+      case ScalarType::b8:
+        v = static_cast<uint8_t>(v);
+        break;
+      case ScalarType::s8:
+        v = static_cast<int8_t>(v);
+        break;
+      case ScalarType::u16:
+      case ScalarType::b16:
+        v = static_cast<uint16_t>(v);
+        break;
+      case ScalarType::s16:
+        v = wide || in.mod[5] ? static_cast<int16_t>(v) : static_cast<uint16_t>(v);
+        break;
+      case ScalarType::u32:
+      case ScalarType::b32:
+        v = static_cast<uint32_t>(v);
+        break;
+      case ScalarType::s32:
+        v = static_cast<int32_t>(v);
+        break;
+      default:
+        break;
     }
-    if (wide) set<uint64_t>(d, l, static_cast<uint64_t>(v));
-    else set<uint32_t>(d, l, static_cast<uint32_t>(v) & (in.mod[5] ? ~0u : 0xffff));
+    if (wide)
+      set<uint64_t>(d, l, static_cast<uint64_t>(v));
+    else
+      set<uint32_t>(d, l, static_cast<uint32_t>(v) & (in.mod[5] ? ~0u : 0xffff));
   });
   return Action::next;
 }
@@ -218,11 +279,16 @@ Action convert_pair(Warp& w, Fragment&, const Instr& in, Mask mask) {
 
 ScalarType element_of(ScalarType t) {
   switch (t) {
-    case ScalarType::f16x2: return ScalarType::f16;
-    case ScalarType::bf16x2: return ScalarType::bf16;
-    case ScalarType::e4m3x2: return ScalarType::e4m3;
-    case ScalarType::e5m2x2: return ScalarType::e5m2;
-    default: return ScalarType::none;
+    case ScalarType::f16x2:
+      return ScalarType::f16;
+    case ScalarType::bf16x2:
+      return ScalarType::bf16;
+    case ScalarType::e4m3x2:
+      return ScalarType::e4m3;
+    case ScalarType::e5m2x2:
+      return ScalarType::e5m2;
+    default:
+      return ScalarType::none;
   }
 }
 
@@ -238,9 +304,12 @@ void decode_cvt(Decode& d) {
   ScalarType to = d.need_type(), from = d.need_type();
   static constexpr Rounding kModes[] = {Rounding::nearest_even, Rounding::zero, Rounding::down, Rounding::up,
                                         Rounding::nearest_away};
-  d.out.mod = {static_cast<uint32_t>(from), static_cast<uint32_t>(to),
-               static_cast<uint32_t>(rounding < 0 ? Rounding::nearest_even : kModes[rounding]), flags,
-               whole < 0 ? 0 : 1 + static_cast<uint32_t>(kModes[whole]), 0};
+  d.out.mod = {static_cast<uint32_t>(from),
+               static_cast<uint32_t>(to),
+               static_cast<uint32_t>(rounding < 0 ? Rounding::nearest_even : kModes[rounding]),
+               flags,
+               whole < 0 ? 0 : 1 + static_cast<uint32_t>(kModes[whole]),
+               0};
   if (ScalarType element = element_of(to); element != ScalarType::none) {
     d.out.mod[1] = static_cast<uint32_t>(element);
     int width = 4;

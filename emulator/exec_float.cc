@@ -26,11 +26,19 @@ constexpr uint32_t kFtz = 1, kSat = 2, kNan = 4, kRelu = 8, kXorsign = 16;
 
 float flush(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0f, v) : v; }
 
-template <class T> T canonical(T v) { return v; }
-template <> float canonical(float v) { return std::isnan(v) ? std::bit_cast<float>(0x7fffffffu) : v; }
+template <class T>
+T canonical(T v) {
+  return v;
+}
+template <>
+float canonical(float v) {
+  return std::isnan(v) ? std::bit_cast<float>(0x7fffffffu) : v;
+}
 
 template <class T>
-T saturate(T v) { return std::isnan(v) ? T{0} : v < 0 ? T{0} : v > 1 ? T{1} : v; }
+T saturate(T v) {
+  return std::isnan(v) ? T{0} : v < 0 ? T{0} : v > 1 ? T{1} : v;
+}
 
 /// Directed rounding is rare: the host's mode is switched for one operation.
 template <class T, class F>
@@ -43,13 +51,52 @@ __attribute__((noinline)) T rounded(uint32_t mode, F f) {
   return result;
 }
 
-struct Add { template <class T> static T apply(T a, T b) { volatile T x = a; return x + b; } };
-struct Sub { template <class T> static T apply(T a, T b) { volatile T x = a; return x - b; } };
-struct Mul { template <class T> static T apply(T a, T b) { volatile T x = a; return x * b; } };
-struct Div { template <class T> static T apply(T a, T b) { volatile T x = a; return x / b; } };
-struct FastAdd { template <class T> static T apply(T a, T b) { return a + b; } };
-struct FastSub { template <class T> static T apply(T a, T b) { return a - b; } };
-struct FastMul { template <class T> static T apply(T a, T b) { return a * b; } };
+struct Add {
+  template <class T>
+  static T apply(T a, T b) {
+    volatile T x = a;
+    return x + b;
+  }
+};
+struct Sub {
+  template <class T>
+  static T apply(T a, T b) {
+    volatile T x = a;
+    return x - b;
+  }
+};
+struct Mul {
+  template <class T>
+  static T apply(T a, T b) {
+    volatile T x = a;
+    return x * b;
+  }
+};
+struct Div {
+  template <class T>
+  static T apply(T a, T b) {
+    volatile T x = a;
+    return x / b;
+  }
+};
+struct FastAdd {
+  template <class T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
+};
+struct FastSub {
+  template <class T>
+  static T apply(T a, T b) {
+    return a - b;
+  }
+};
+struct FastMul {
+  template <class T>
+  static T apply(T a, T b) {
+    return a * b;
+  }
+};
 
 template <class T, class F>
 Action plain_binary(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -67,7 +114,8 @@ Action binary(Warp& w, Fragment&, const Instr& in, Mask mask) {
     T x = get<T>(a, l), y = get<T>(b, l);
     if constexpr (sizeof(T) == 4)
       if (in.mod[0] & kFtz) x = flush(x), y = flush(y);
-    T v = in.mod[1] ? rounded<T>(in.mod[1], [&] { return F::template apply<T>(x, y); }) : F::template apply<T>(x, y);
+    T v = in.mod[1] ? rounded<T>(in.mod[1], [&] { return F::template apply<T>(x, y); })
+                    : F::template apply<T>(x, y);
     if constexpr (sizeof(T) == 4)
       if (in.mod[0] & kFtz) v = flush(v);
     if (in.mod[0] & kSat) v = saturate(v);
@@ -80,7 +128,8 @@ template <class T>
 Action plain_fma(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
   const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]), *c = w.read(in.ops[3]);
-  for_lanes(mask, [&](int l) { set<T>(d, l, canonical(std::fma(get<T>(a, l), get<T>(b, l), get<T>(c, l)))); });
+  for_lanes(mask,
+            [&](int l) { set<T>(d, l, canonical(std::fma(get<T>(a, l), get<T>(b, l), get<T>(c, l)))); });
   return Action::next;
 }
 
@@ -92,7 +141,12 @@ Action fma(Warp& w, Fragment&, const Instr& in, Mask mask) {
     T x = get<T>(a, l), y = get<T>(b, l), z = get<T>(c, l);
     if constexpr (sizeof(T) == 4)
       if (in.mod[0] & kFtz) x = flush(x), y = flush(y), z = flush(z);
-    T v = in.mod[1] ? rounded<T>(in.mod[1], [&] { volatile T k = x; return std::fma(k, y, z); }) : std::fma(x, y, z);
+    T v = in.mod[1] ? rounded<T>(in.mod[1],
+                                 [&] {
+                                   volatile T k = x;
+                                   return std::fma(k, y, z);
+                                 })
+                    : std::fma(x, y, z);
     if constexpr (sizeof(T) == 4)
       if (in.mod[0] & kFtz) v = flush(v);
     if (in.mod[0] & kSat) v = saturate(v);
@@ -115,7 +169,10 @@ Action pair_f32(Warp& w, Fragment&, const Instr& in, Mask mask) {
       if (in.mod[0] & kFtz) x[i] = flush(x[i]), y[i] = flush(y[i]), z[i] = flush(z[i]);
       auto compute = [&]() -> float {
         volatile float u = x[i];
-        return kOp == 0 ? u + y[i] : kOp == 1 ? u - y[i] : kOp == 2 ? u * y[i] : std::fma(float(u), y[i], z[i]);
+        return kOp == 0   ? u + y[i]
+               : kOp == 1 ? u - y[i]
+               : kOp == 2 ? u * y[i]
+                          : std::fma(float(u), y[i], z[i]);
       };
       r[i] = in.mod[1] ? rounded<float>(in.mod[1], compute) : compute();
       if (in.mod[0] & kFtz) r[i] = flush(r[i]);
@@ -131,10 +188,18 @@ Action pair_f32(Warp& w, Fragment&, const Instr& in, Mask mask) {
 uint16_t half_op(int op, double a, double b, double c, ScalarType type, uint32_t flags) {
   double v;
   switch (op) {
-    case 0: v = add_round_to_odd(a, b); break;
-    case 1: v = add_round_to_odd(a, -b); break;
-    case 2: v = a * b; break;  // at most 22 bits: exact
-    default: v = add_round_to_odd(a * b, c); break;
+    case 0:
+      v = add_round_to_odd(a, b);
+      break;
+    case 1:
+      v = add_round_to_odd(a, -b);
+      break;
+    case 2:
+      v = a * b;
+      break;  // at most 22 bits: exact
+    default:
+      v = add_round_to_odd(a * b, c);
+      break;
   }
   if ((flags & kRelu) && (v < 0 || (v == 0 && std::signbit(v)))) v = 0;
   if (flags & kSat) v = saturate(v);
@@ -166,12 +231,20 @@ Action half(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t out = 0;
     for (uint32_t h = 0; h < in.mod[4]; ++h) {
       uint16_t x[3] = {};
-      for (int i = 0; i < in.op_count - 1; ++i) x[i] = static_cast<uint16_t>(get<uint32_t>(sources[i], l) >> (16 * h));
+      for (int i = 0; i < in.op_count - 1; ++i)
+        x[i] = static_cast<uint16_t>(get<uint32_t>(sources[i], l) >> (16 * h));
       uint16_t r;
       switch (in.mod[3]) {
-        case 4: case 5: r = half_compare(in.mod[3] == 5, x[0], x[1], type, in.mod[0]); break;
-        case 6: r = x[0] ^ 0x8000; break;
-        case 7: r = x[0] & 0x7fff; break;
+        case 4:
+        case 5:
+          r = half_compare(in.mod[3] == 5, x[0], x[1], type, in.mod[0]);
+          break;
+        case 6:
+          r = x[0] ^ 0x8000;
+          break;
+        case 7:
+          r = x[0] & 0x7fff;
+          break;
         default:
           r = half_op(static_cast<int>(in.mod[3]), decode_float(x[0], type), decode_float(x[1], type),
                       decode_float(x[2], type), type, in.mod[0]);
@@ -224,8 +297,12 @@ void decode_half(Decode& d, int op, size_t n) {
 template <class Exact, class Fast, int kOp>
 void decode_arithmetic(Decode& d, void (*integer)(Decode&)) {
   switch (kind_of(d)) {
-    case Kind::integer: integer(d); return;
-    case Kind::half: decode_half(d, kOp, 2); return;
+    case Kind::integer:
+      integer(d);
+      return;
+    case Kind::half:
+      decode_half(d, kOp, 2);
+      return;
     case Kind::pair: {
       flags_of(d);
       d.need_type();
@@ -243,15 +320,19 @@ void decode_arithmetic(Decode& d, void (*integer)(Decode&)) {
       if (d.take_type()) d.fail("mixed precision is not supported");
       operands(d, t, 2);
       bool plain = !d.out.mod[0] && !d.out.mod[1];
-      if (t == ScalarType::f32) d.out.run = plain ? plain_binary<float, Fast> : binary<float, Exact>;
-      else d.out.run = plain ? plain_binary<double, Fast> : binary<double, Exact>;
+      if (t == ScalarType::f32)
+        d.out.run = plain ? plain_binary<float, Fast> : binary<float, Exact>;
+      else
+        d.out.run = plain ? plain_binary<double, Fast> : binary<double, Exact>;
     }
   }
 }
 
 void decode_fma(Decode& d) {
   switch (kind_of(d)) {
-    case Kind::half: decode_half(d, 3, 3); return;
+    case Kind::half:
+      decode_half(d, 3, 3);
+      return;
     case Kind::pair:
       flags_of(d);
       d.need_type();
@@ -266,17 +347,22 @@ void decode_fma(Decode& d) {
       ScalarType t = d.need_type();
       operands(d, t, 3);
       bool plain = !d.out.mod[0] && !d.out.mod[1];
-      if (t == ScalarType::f32) d.out.run = plain ? plain_fma<float> : fma<float>;
-      else d.out.run = plain ? plain_fma<double> : fma<double>;
+      if (t == ScalarType::f32)
+        d.out.run = plain ? plain_fma<float> : fma<float>;
+      else
+        d.out.run = plain ? plain_fma<double> : fma<double>;
       return;
     }
-    default: d.fail("fma needs a floating type");
+    default:
+      d.fail("fma needs a floating type");
   }
 }
 
 void decode_mad(Decode& d) {
-  if (kind_of(d) == Kind::integer) decode_integer_mad(d);
-  else decode_fma(d);
+  if (kind_of(d) == Kind::integer)
+    decode_integer_mad(d);
+  else
+    decode_fma(d);
 }
 
 void decode_div(Decode& d) {
@@ -289,9 +375,12 @@ void decode_div(Decode& d) {
   flags_of(d);
   ScalarType t = d.need_type();
   operands(d, t, 2);
-  if (kind == Kind::f32) d.out.run = binary<float, Div>;
-  else if (kind == Kind::f64) d.out.run = binary<double, Div>;
-  else d.fail("type is not supported here");
+  if (kind == Kind::f32)
+    d.out.run = binary<float, Div>;
+  else if (kind == Kind::f64)
+    d.out.run = binary<double, Div>;
+  else
+    d.fail("type is not supported here");
 }
 
 // --- min, max ---
@@ -303,7 +392,8 @@ Action compare(Warp& w, Fragment&, const Instr& in, Mask mask) {
   const uint8_t* c = extra ? w.read(in.ops[3]) : nullptr;
   auto pick = [&](T x, T y) -> T {
     if (std::isnan(x) || std::isnan(y)) {
-      if ((in.mod[0] & kNan) || (std::isnan(x) && std::isnan(y))) return canonical(std::numeric_limits<T>::quiet_NaN());
+      if ((in.mod[0] & kNan) || (std::isnan(x) && std::isnan(y)))
+        return canonical(std::numeric_limits<T>::quiet_NaN());
       return std::isnan(x) ? y : x;
     }
     T sign = in.mod[0] & kXorsign ? std::copysign(T{1}, x) * std::copysign(T{1}, y) : T{0};
@@ -342,9 +432,12 @@ void decode_min_max(Decode& d) {
   ScalarType t = d.need_type();
   d.need_count(3, 4);
   operands(d, t, d.count() - 1);
-  if (kind == Kind::f32) d.out.run = compare<float, kMax>;
-  else if (kind == Kind::f64) d.out.run = compare<double, kMax>;
-  else d.fail("type is not supported here");
+  if (kind == Kind::f32)
+    d.out.run = compare<float, kMax>;
+  else if (kind == Kind::f64)
+    d.out.run = compare<double, kMax>;
+  else
+    d.fail("type is not supported here");
 }
 
 // --- one operand ---
@@ -356,24 +449,79 @@ Action unary(Warp& w, Fragment&, const Instr& in, Mask mask) {
     T x = get<T>(a, l);
     if constexpr (sizeof(T) == 4)
       if (in.mod[0] & kFtz) x = flush(x);
-    T v = in.mod[1] ? rounded<T>(in.mod[1], [&] { volatile T k = x; return F::template apply<T>(k); }) : F::template apply<T>(x);
+    T v = in.mod[1] ? rounded<T>(in.mod[1],
+                                 [&] {
+                                   volatile T k = x;
+                                   return F::template apply<T>(k);
+                                 })
+                    : F::template apply<T>(x);
     if constexpr (sizeof(T) == 4)
       if (in.mod[0] & kFtz) v = flush(v);
     set<T>(d, l, v);
   });
   return Action::next;
 }
-struct Abs { template <class T> static T apply(T a) { return std::fabs(a); } };
-struct Neg { template <class T> static T apply(T a) { return -a; } };
-struct Rcp { template <class T> static T apply(T a) { return canonical(T{1} / a); } };
-struct Sqrt { template <class T> static T apply(T a) { return canonical(std::sqrt(a)); } };
+struct Abs {
+  template <class T>
+  static T apply(T a) {
+    return std::fabs(a);
+  }
+};
+struct Neg {
+  template <class T>
+  static T apply(T a) {
+    return -a;
+  }
+};
+struct Rcp {
+  template <class T>
+  static T apply(T a) {
+    return canonical(T{1} / a);
+  }
+};
+struct Sqrt {
+  template <class T>
+  static T apply(T a) {
+    return canonical(std::sqrt(a));
+  }
+};
 // The .approx functions: the host's, which are closer to the true value than the hardware's.
-struct Rsqrt { template <class T> static T apply(T a) { return canonical(T(1.0 / std::sqrt(double(a)))); } };
-struct Sin { template <class T> static T apply(T a) { return canonical(std::sin(a)); } };
-struct Cos { template <class T> static T apply(T a) { return canonical(std::cos(a)); } };
-struct Lg2 { template <class T> static T apply(T a) { return canonical(std::log2(a)); } };
-struct Ex2 { template <class T> static T apply(T a) { return canonical(std::exp2(a)); } };
-struct Tanh { template <class T> static T apply(T a) { return canonical(std::tanh(a)); } };
+struct Rsqrt {
+  template <class T>
+  static T apply(T a) {
+    return canonical(T(1.0 / std::sqrt(double(a))));
+  }
+};
+struct Sin {
+  template <class T>
+  static T apply(T a) {
+    return canonical(std::sin(a));
+  }
+};
+struct Cos {
+  template <class T>
+  static T apply(T a) {
+    return canonical(std::cos(a));
+  }
+};
+struct Lg2 {
+  template <class T>
+  static T apply(T a) {
+    return canonical(std::log2(a));
+  }
+};
+struct Ex2 {
+  template <class T>
+  static T apply(T a) {
+    return canonical(std::exp2(a));
+  }
+};
+struct Tanh {
+  template <class T>
+  static T apply(T a) {
+    return canonical(std::tanh(a));
+  }
+};
 
 template <class F>
 void decode_unary(Decode& d) {
@@ -382,22 +530,35 @@ void decode_unary(Decode& d) {
   flags_of(d);
   ScalarType t = d.need_type();
   operands(d, t, 1);
-  if (t == ScalarType::f32) d.out.run = unary<float, F>;
-  else if (t == ScalarType::f64) d.out.run = unary<double, F>;
-  else d.fail("type is not supported here");
+  if (t == ScalarType::f32)
+    d.out.run = unary<float, F>;
+  else if (t == ScalarType::f64)
+    d.out.run = unary<double, F>;
+  else
+    d.fail("type is not supported here");
 }
 void decode_abs(Decode& d) {
   switch (kind_of(d)) {
-    case Kind::integer: decode_integer_abs(d); return;
-    case Kind::half: decode_half(d, 7, 1); return;
-    default: decode_unary<Abs>(d);
+    case Kind::integer:
+      decode_integer_abs(d);
+      return;
+    case Kind::half:
+      decode_half(d, 7, 1);
+      return;
+    default:
+      decode_unary<Abs>(d);
   }
 }
 void decode_neg(Decode& d) {
   switch (kind_of(d)) {
-    case Kind::integer: decode_integer_neg(d); return;
-    case Kind::half: decode_half(d, 6, 1); return;
-    default: decode_unary<Neg>(d);
+    case Kind::integer:
+      decode_integer_neg(d);
+      return;
+    case Kind::half:
+      decode_half(d, 6, 1);
+      return;
+    default:
+      decode_unary<Neg>(d);
   }
 }
 
@@ -422,12 +583,23 @@ Action testp(Warp& w, Fragment&, const Instr& in, Mask mask) {
     int c = std::fpclassify(get<T>(a, l));
     bool yes = false;
     switch (in.mod[0]) {
-      case 0: yes = c != FP_INFINITE && c != FP_NAN; break;
-      case 1: yes = c == FP_INFINITE; break;
-      case 2: yes = c != FP_NAN; break;
-      case 3: yes = c == FP_NAN; break;
-      case 4: yes = c == FP_NORMAL; break;
-      default: yes = c == FP_SUBNORMAL;
+      case 0:
+        yes = c != FP_INFINITE && c != FP_NAN;
+        break;
+      case 1:
+        yes = c == FP_INFINITE;
+        break;
+      case 2:
+        yes = c != FP_NAN;
+        break;
+      case 3:
+        yes = c == FP_NAN;
+        break;
+      case 4:
+        yes = c == FP_NORMAL;
+        break;
+      default:
+        yes = c == FP_SUBNORMAL;
     }
     if (yes) r |= 1u << l;
   });
@@ -435,7 +607,8 @@ Action testp(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 void decode_testp(Decode& d) {
-  d.out.mod[0] = static_cast<uint32_t>(d.need_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}));
+  d.out.mod[0] = static_cast<uint32_t>(
+      d.need_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}));
   ScalarType t = d.need_type();
   d.need_count(2, 2);
   d.out.run = t == ScalarType::f32 ? testp<float> : testp<double>;

@@ -30,43 +30,114 @@ Action ternary(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 
-template <class T> using Unsigned = std::make_unsigned_t<T>;
-template <class T> struct WiderOf;
-template <> struct WiderOf<int16_t> { using type = int32_t; };
-template <> struct WiderOf<uint16_t> { using type = uint32_t; };
-template <> struct WiderOf<int32_t> { using type = int64_t; };
-template <> struct WiderOf<uint32_t> { using type = uint64_t; };
-template <> struct WiderOf<int64_t> { using type = __int128; };
-template <> struct WiderOf<uint64_t> { using type = unsigned __int128; };
-template <class T> using Wider = typename WiderOf<T>::type;
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+template <class T>
+struct WiderOf;
+template <>
+struct WiderOf<int16_t> {
+  using type = int32_t;
+};
+template <>
+struct WiderOf<uint16_t> {
+  using type = uint32_t;
+};
+template <>
+struct WiderOf<int32_t> {
+  using type = int64_t;
+};
+template <>
+struct WiderOf<uint32_t> {
+  using type = uint64_t;
+};
+template <>
+struct WiderOf<int64_t> {
+  using type = __int128;
+};
+template <>
+struct WiderOf<uint64_t> {
+  using type = unsigned __int128;
+};
+template <class T>
+using Wider = typename WiderOf<T>::type;
 
 // Signed overflow wraps in PTX, so sums are formed unsigned.
-struct Add { template <class T> T operator()(T a, T b) const { return T(Unsigned<T>(a) + Unsigned<T>(b)); } };
-struct Sub { template <class T> T operator()(T a, T b) const { return T(Unsigned<T>(a) - Unsigned<T>(b)); } };
-struct MulLow { template <class T> T operator()(T a, T b) const { return T(uint64_t(Unsigned<T>(a)) * uint64_t(Unsigned<T>(b))); } };
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(Unsigned<T>(a) + Unsigned<T>(b));
+  }
+};
+struct Sub {
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(Unsigned<T>(a) - Unsigned<T>(b));
+  }
+};
+struct MulLow {
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(uint64_t(Unsigned<T>(a)) * uint64_t(Unsigned<T>(b)));
+  }
+};
 struct MulHigh {
-  template <class T> T operator()(T a, T b) const { return T((Wider<T>(a) * Wider<T>(b)) >> (8 * sizeof(T))); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T((Wider<T>(a) * Wider<T>(b)) >> (8 * sizeof(T)));
+  }
 };
 struct Div {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if (b == 0) return T(~T{0});
     if (std::is_signed_v<T> && b == T(-1)) return T(Unsigned<T>(0) - Unsigned<T>(a));
     return T(a / b);
   }
 };
 struct Rem {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if (b == 0) return a;
     if (std::is_signed_v<T> && b == T(-1)) return 0;
     return T(a % b);
   }
 };
-struct Min { template <class T> T operator()(T a, T b) const { return std::min(a, b); } };
-struct Max { template <class T> T operator()(T a, T b) const { return std::max(a, b); } };
-struct MinRelu { template <class T> T operator()(T a, T b) const { return std::max<T>(std::min(a, b), 0); } };
-struct MaxRelu { template <class T> T operator()(T a, T b) const { return std::max<T>(std::max(a, b), 0); } };
-struct Abs { template <class T> T operator()(T a) const { return a < 0 ? T(Unsigned<T>(0) - Unsigned<T>(a)) : a; } };
-struct Neg { template <class T> T operator()(T a) const { return T(Unsigned<T>(0) - Unsigned<T>(a)); } };
+struct Min {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::min(a, b);
+  }
+};
+struct Max {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::max(a, b);
+  }
+};
+struct MinRelu {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::max<T>(std::min(a, b), 0);
+  }
+};
+struct MaxRelu {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::max<T>(std::max(a, b), 0);
+  }
+};
+struct Abs {
+  template <class T>
+  T operator()(T a) const {
+    return a < 0 ? T(Unsigned<T>(0) - Unsigned<T>(a)) : a;
+  }
+};
+struct Neg {
+  template <class T>
+  T operator()(T a) const {
+    return T(Unsigned<T>(0) - Unsigned<T>(a));
+  }
+};
 struct AddSat {
   int32_t operator()(int32_t a, int32_t b) const {
     return static_cast<int32_t>(std::clamp<int64_t>(int64_t{a} + b, INT32_MIN, INT32_MAX));
@@ -77,49 +148,99 @@ struct SubSat {
     return static_cast<int32_t>(std::clamp<int64_t>(int64_t{a} - b, INT32_MIN, INT32_MAX));
   }
 };
-struct And { template <class T> T operator()(T a, T b) const { return a & b; } };
-struct Or { template <class T> T operator()(T a, T b) const { return a | b; } };
-struct Xor { template <class T> T operator()(T a, T b) const { return a ^ b; } };
-struct Not { template <class T> T operator()(T a) const { return T(~a); } };
-struct Cnot { template <class T> T operator()(T a) const { return a == 0; } };
+struct And {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a & b;
+  }
+};
+struct Or {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a ^ b;
+  }
+};
+struct Not {
+  template <class T>
+  T operator()(T a) const {
+    return T(~a);
+  }
+};
+struct Cnot {
+  template <class T>
+  T operator()(T a) const {
+    return a == 0;
+  }
+};
 struct MadLow {
-  template <class T> T operator()(T a, T b, T c) const { return Add()(MulLow()(a, b), c); }
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return Add()(MulLow()(a, b), c);
+  }
 };
 struct MadHigh {
-  template <class T> T operator()(T a, T b, T c) const { return Add()(MulHigh()(a, b), c); }
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return Add()(MulHigh()(a, b), c);
+  }
 };
 struct Sad {
-  template <class T> T operator()(T a, T b, T c) const {
+  template <class T>
+  T operator()(T a, T b, T c) const {
     Unsigned<T> difference = a < b ? Unsigned<T>(b) - Unsigned<T>(a) : Unsigned<T>(a) - Unsigned<T>(b);
     return T(Unsigned<T>(c) + difference);
   }
 };
 
-template <class F> Handler pick_unary(Decode& d, ScalarType t) {
+template <class F>
+Handler pick_unary(Decode& d, ScalarType t) {
   switch (t) {
-    case ScalarType::s16: return unary<int16_t, F>;
-    case ScalarType::s32: return unary<int32_t, F>;
-    case ScalarType::s64: return unary<int64_t, F>;
-    default: d.fail("type is not supported here");
+    case ScalarType::s16:
+      return unary<int16_t, F>;
+    case ScalarType::s32:
+      return unary<int32_t, F>;
+    case ScalarType::s64:
+      return unary<int64_t, F>;
+    default:
+      d.fail("type is not supported here");
   }
 }
-template <class F> Handler pick_binary(Decode& d, ScalarType t) {
+template <class F>
+Handler pick_binary(Decode& d, ScalarType t) {
   switch (t) {
-    case ScalarType::u16: return binary<uint16_t, F>;
-    case ScalarType::u32: return binary<uint32_t, F>;
-    case ScalarType::u64: return binary<uint64_t, F>;
-    case ScalarType::s16: return binary<int16_t, F>;
-    case ScalarType::s32: return binary<int32_t, F>;
-    case ScalarType::s64: return binary<int64_t, F>;
-    default: d.fail("type is not supported here");
+    case ScalarType::u16:
+      return binary<uint16_t, F>;
+    case ScalarType::u32:
+      return binary<uint32_t, F>;
+    case ScalarType::u64:
+      return binary<uint64_t, F>;
+    case ScalarType::s16:
+      return binary<int16_t, F>;
+    case ScalarType::s32:
+      return binary<int32_t, F>;
+    case ScalarType::s64:
+      return binary<int64_t, F>;
+    default:
+      d.fail("type is not supported here");
   }
 }
-template <class F> Handler pick_bits(Decode& d, ScalarType t) {
+template <class F>
+Handler pick_bits(Decode& d, ScalarType t) {
   switch (size_bytes(t)) {
-    case 2: return binary<uint16_t, F>;
-    case 4: return binary<uint32_t, F>;
-    case 8: return binary<uint64_t, F>;
-    default: d.fail("type is not supported here");
+    case 2:
+      return binary<uint16_t, F>;
+    case 4:
+      return binary<uint32_t, F>;
+    case 8:
+      return binary<uint64_t, F>;
+    default:
+      d.fail("type is not supported here");
   }
 }
 
@@ -131,7 +252,8 @@ void operands(Decode& d, ScalarType t, size_t n) {
 
 // --- packed 16-bit ---
 struct Pair16 {
-  template <class T, class F> static uint32_t apply(uint32_t a, uint32_t b, F f) {
+  template <class T, class F>
+  static uint32_t apply(uint32_t a, uint32_t b, F f) {
     T low = f(T(a), T(b)), high = f(T(a >> 16), T(b >> 16));
     return uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16;
   }
@@ -140,7 +262,9 @@ template <class T, class F>
 Action packed(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
   const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]);
-  for_lanes(mask, [&](int l) { set<uint32_t>(d, l, Pair16::apply<T>(get<uint32_t>(a, l), get<uint32_t>(b, l), F())); });
+  for_lanes(mask, [&](int l) {
+    set<uint32_t>(d, l, Pair16::apply<T>(get<uint32_t>(a, l), get<uint32_t>(b, l), F()));
+  });
   return Action::next;
 }
 
@@ -222,19 +346,23 @@ void decode_carry(Decode& d, bool in) {
   operands(d, t, 2);
   append_carry(d);
   if (size_bytes(t) == 4)
-    d.out.run = in ? (out ? carry_add<uint32_t, true, true, kSubtract> : carry_add<uint32_t, true, false, kSubtract>)
-                   : carry_add<uint32_t, false, true, kSubtract>;
+    d.out.run =
+        in ? (out ? carry_add<uint32_t, true, true, kSubtract> : carry_add<uint32_t, true, false, kSubtract>)
+           : carry_add<uint32_t, false, true, kSubtract>;
   else if (size_bytes(t) == 8)
-    d.out.run = in ? (out ? carry_add<uint64_t, true, true, kSubtract> : carry_add<uint64_t, true, false, kSubtract>)
-                   : carry_add<uint64_t, false, true, kSubtract>;
-  else d.fail("type is not supported here");
+    d.out.run =
+        in ? (out ? carry_add<uint64_t, true, true, kSubtract> : carry_add<uint64_t, true, false, kSubtract>)
+           : carry_add<uint64_t, false, true, kSubtract>;
+  else
+    d.fail("type is not supported here");
 }
 void decode_addc(Decode& d) { decode_carry<false>(d, true); }
 void decode_subc(Decode& d) { decode_carry<true>(d, true); }
 
 template <class T, bool kHigh>
 Handler pick_mad(bool in, bool out) {
-  return in ? (out ? carry_mad<T, kHigh, true, true> : carry_mad<T, kHigh, true, false>) : carry_mad<T, kHigh, false, true>;
+  return in ? (out ? carry_mad<T, kHigh, true, true> : carry_mad<T, kHigh, true, false>)
+            : carry_mad<T, kHigh, false, true>;
 }
 void decode_carry_mad(Decode& d, bool in) {
   bool out = d.take("cc");
@@ -243,20 +371,31 @@ void decode_carry_mad(Decode& d, bool in) {
   operands(d, t, 3);
   append_carry(d);
   switch (t) {
-    case ScalarType::u32: d.out.run = high ? pick_mad<uint32_t, true>(in, out) : pick_mad<uint32_t, false>(in, out); break;
-    case ScalarType::s32: d.out.run = high ? pick_mad<int32_t, true>(in, out) : pick_mad<int32_t, false>(in, out); break;
-    case ScalarType::u64: d.out.run = high ? pick_mad<uint64_t, true>(in, out) : pick_mad<uint64_t, false>(in, out); break;
-    case ScalarType::s64: d.out.run = high ? pick_mad<int64_t, true>(in, out) : pick_mad<int64_t, false>(in, out); break;
-    default: d.fail("type is not supported here");
+    case ScalarType::u32:
+      d.out.run = high ? pick_mad<uint32_t, true>(in, out) : pick_mad<uint32_t, false>(in, out);
+      break;
+    case ScalarType::s32:
+      d.out.run = high ? pick_mad<int32_t, true>(in, out) : pick_mad<int32_t, false>(in, out);
+      break;
+    case ScalarType::u64:
+      d.out.run = high ? pick_mad<uint64_t, true>(in, out) : pick_mad<uint64_t, false>(in, out);
+      break;
+    case ScalarType::s64:
+      d.out.run = high ? pick_mad<int64_t, true>(in, out) : pick_mad<int64_t, false>(in, out);
+      break;
+    default:
+      d.fail("type is not supported here");
   }
 }
 void decode_madc(Decode& d) { decode_carry_mad(d, true); }
 
 // --- shifts ---
-template <class T> struct ShiftLeft {
+template <class T>
+struct ShiftLeft {
   T operator()(T a, uint32_t n) const { return n >= 8 * sizeof(T) ? T{0} : T(Unsigned<T>(a) << n); }
 };
-template <class T> struct ShiftRight {
+template <class T>
+struct ShiftRight {
   T operator()(T a, uint32_t n) const {
     if (n >= 8 * sizeof(T)) return std::is_signed_v<T> && a < 0 ? T(-1) : T{0};
     return T(a >> n);
@@ -279,10 +418,17 @@ void decode_shl(Decode& d) {
   ScalarType t = d.need_type();
   shift_operands(d, t);
   switch (size_bytes(t)) {
-    case 2: d.out.run = shift<uint16_t, ShiftLeft<uint16_t>>; break;
-    case 4: d.out.run = shift<uint32_t, ShiftLeft<uint32_t>>; break;
-    case 8: d.out.run = shift<uint64_t, ShiftLeft<uint64_t>>; break;
-    default: d.fail("type is not supported here");
+    case 2:
+      d.out.run = shift<uint16_t, ShiftLeft<uint16_t>>;
+      break;
+    case 4:
+      d.out.run = shift<uint32_t, ShiftLeft<uint32_t>>;
+      break;
+    case 8:
+      d.out.run = shift<uint64_t, ShiftLeft<uint64_t>>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
 }
 void decode_shr(Decode& d) {
@@ -290,17 +436,31 @@ void decode_shr(Decode& d) {
   shift_operands(d, t);
   if (is_signed(t)) {
     switch (size_bytes(t)) {
-      case 2: d.out.run = shift<int16_t, ShiftRight<int16_t>>; return;
-      case 4: d.out.run = shift<int32_t, ShiftRight<int32_t>>; return;
-      case 8: d.out.run = shift<int64_t, ShiftRight<int64_t>>; return;
-      default: break;
+      case 2:
+        d.out.run = shift<int16_t, ShiftRight<int16_t>>;
+        return;
+      case 4:
+        d.out.run = shift<int32_t, ShiftRight<int32_t>>;
+        return;
+      case 8:
+        d.out.run = shift<int64_t, ShiftRight<int64_t>>;
+        return;
+      default:
+        break;
     }
   }
   switch (size_bytes(t)) {
-    case 2: d.out.run = shift<uint16_t, ShiftRight<uint16_t>>; break;
-    case 4: d.out.run = shift<uint32_t, ShiftRight<uint32_t>>; break;
-    case 8: d.out.run = shift<uint64_t, ShiftRight<uint64_t>>; break;
-    default: d.fail("type is not supported here");
+    case 2:
+      d.out.run = shift<uint16_t, ShiftRight<uint16_t>>;
+      break;
+    case 4:
+      d.out.run = shift<uint32_t, ShiftRight<uint32_t>>;
+      break;
+    case 8:
+      d.out.run = shift<uint64_t, ShiftRight<uint64_t>>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
 }
 template <bool kLeft, bool kWrap>
@@ -316,8 +476,9 @@ void decode_shf(Decode& d) {
   ScalarType t = d.need_type();
   if (size_bytes(t) != 4) d.fail("type is not supported here");
   operands(d, t, 3);
-  d.out.run = left ? (wrap ? ternary<uint32_t, Funnel<true, true>> : ternary<uint32_t, Funnel<true, false>>)
-                   : (wrap ? ternary<uint32_t, Funnel<false, true>> : ternary<uint32_t, Funnel<false, false>>);
+  d.out.run = left
+                  ? (wrap ? ternary<uint32_t, Funnel<true, true>> : ternary<uint32_t, Funnel<true, false>>)
+                  : (wrap ? ternary<uint32_t, Funnel<false, true>> : ternary<uint32_t, Funnel<false, false>>);
 }
 
 // --- logic ---
@@ -355,20 +516,34 @@ void decode_not(Decode& d) {
   }
   operands(d, t, 1);
   switch (size_bytes(t)) {
-    case 2: d.out.run = unary<uint16_t, Not>; break;
-    case 4: d.out.run = unary<uint32_t, Not>; break;
-    case 8: d.out.run = unary<uint64_t, Not>; break;
-    default: d.fail("type is not supported here");
+    case 2:
+      d.out.run = unary<uint16_t, Not>;
+      break;
+    case 4:
+      d.out.run = unary<uint32_t, Not>;
+      break;
+    case 8:
+      d.out.run = unary<uint64_t, Not>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
 }
 void decode_cnot(Decode& d) {
   ScalarType t = d.need_type();
   operands(d, t, 1);
   switch (size_bytes(t)) {
-    case 2: d.out.run = unary<uint16_t, Cnot>; break;
-    case 4: d.out.run = unary<uint32_t, Cnot>; break;
-    case 8: d.out.run = unary<uint64_t, Cnot>; break;
-    default: d.fail("type is not supported here");
+    case 2:
+      d.out.run = unary<uint16_t, Cnot>;
+      break;
+    case 4:
+      d.out.run = unary<uint32_t, Cnot>;
+      break;
+    case 8:
+      d.out.run = unary<uint64_t, Cnot>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
 }
 Action lop3(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -437,11 +612,20 @@ void decode_mul_mad(Decode& d, bool add) {
     d.src_as(d.parsed(2), t);
     if (add) d.src(d.parsed(3), wide);
     switch (t) {
-      case ScalarType::u16: d.out.run = add ? mul_wide<uint16_t, uint32_t, true> : mul_wide<uint16_t, uint32_t, false>; break;
-      case ScalarType::s16: d.out.run = add ? mul_wide<int16_t, int32_t, true> : mul_wide<int16_t, int32_t, false>; break;
-      case ScalarType::u32: d.out.run = add ? mul_wide<uint32_t, uint64_t, true> : mul_wide<uint32_t, uint64_t, false>; break;
-      case ScalarType::s32: d.out.run = add ? mul_wide<int32_t, int64_t, true> : mul_wide<int32_t, int64_t, false>; break;
-      default: d.fail("type is not supported here");
+      case ScalarType::u16:
+        d.out.run = add ? mul_wide<uint16_t, uint32_t, true> : mul_wide<uint16_t, uint32_t, false>;
+        break;
+      case ScalarType::s16:
+        d.out.run = add ? mul_wide<int16_t, int32_t, true> : mul_wide<int16_t, int32_t, false>;
+        break;
+      case ScalarType::u32:
+        d.out.run = add ? mul_wide<uint32_t, uint64_t, true> : mul_wide<uint32_t, uint64_t, false>;
+        break;
+      case ScalarType::s32:
+        d.out.run = add ? mul_wide<int32_t, int64_t, true> : mul_wide<int32_t, int64_t, false>;
+        break;
+      default:
+        d.fail("type is not supported here");
     }
     return;
   }
@@ -452,13 +636,20 @@ void decode_mul_mad(Decode& d, bool add) {
   }
   auto pick = [&]<class F>(F) -> Handler {
     switch (t) {
-      case ScalarType::u16: return ternary<uint16_t, F>;
-      case ScalarType::s16: return ternary<int16_t, F>;
-      case ScalarType::u32: return ternary<uint32_t, F>;
-      case ScalarType::s32: return ternary<int32_t, F>;
-      case ScalarType::u64: return ternary<uint64_t, F>;
-      case ScalarType::s64: return ternary<int64_t, F>;
-      default: d.fail("type is not supported here");
+      case ScalarType::u16:
+        return ternary<uint16_t, F>;
+      case ScalarType::s16:
+        return ternary<int16_t, F>;
+      case ScalarType::u32:
+        return ternary<uint32_t, F>;
+      case ScalarType::s32:
+        return ternary<int32_t, F>;
+      case ScalarType::u64:
+        return ternary<uint64_t, F>;
+      case ScalarType::s64:
+        return ternary<int64_t, F>;
+      default:
+        d.fail("type is not supported here");
     }
   };
   d.out.run = part == 0 ? pick(MadLow()) : pick(MadHigh());
@@ -505,13 +696,26 @@ void decode_sad(Decode& d) {
   ScalarType t = d.need_type();
   operands(d, t, 3);
   switch (t) {
-    case ScalarType::u16: d.out.run = ternary<uint16_t, Sad>; break;
-    case ScalarType::s16: d.out.run = ternary<int16_t, Sad>; break;
-    case ScalarType::u32: d.out.run = ternary<uint32_t, Sad>; break;
-    case ScalarType::s32: d.out.run = ternary<int32_t, Sad>; break;
-    case ScalarType::u64: d.out.run = ternary<uint64_t, Sad>; break;
-    case ScalarType::s64: d.out.run = ternary<int64_t, Sad>; break;
-    default: d.fail("type is not supported here");
+    case ScalarType::u16:
+      d.out.run = ternary<uint16_t, Sad>;
+      break;
+    case ScalarType::s16:
+      d.out.run = ternary<int16_t, Sad>;
+      break;
+    case ScalarType::u32:
+      d.out.run = ternary<uint32_t, Sad>;
+      break;
+    case ScalarType::s32:
+      d.out.run = ternary<int32_t, Sad>;
+      break;
+    case ScalarType::u64:
+      d.out.run = ternary<uint64_t, Sad>;
+      break;
+    case ScalarType::s64:
+      d.out.run = ternary<int64_t, Sad>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
 }
 
@@ -542,7 +746,8 @@ Action bfind(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for_lanes(mask, [&](int l) {
     T v = get<T>(a, l);
     Unsigned<T> u = std::is_signed_v<T> && v < 0 ? Unsigned<T>(~v) : Unsigned<T>(v);
-    uint32_t r = u == 0 ? ~0u : static_cast<uint32_t>(8 * sizeof(T) - 1) - static_cast<uint32_t>(std::countl_zero(u));
+    uint32_t r =
+        u == 0 ? ~0u : static_cast<uint32_t>(8 * sizeof(T) - 1) - static_cast<uint32_t>(std::countl_zero(u));
     if (in.mod[0] && r != ~0u) r = static_cast<uint32_t>(8 * sizeof(T) - 1) - r;
     set<uint32_t>(d, l, r);
   });
@@ -553,18 +758,28 @@ void decode_bfind(Decode& d) {
   ScalarType t = d.need_type();
   d.need_count(2, 2);
   switch (t) {
-    case ScalarType::u32: d.out.run = bfind<uint32_t>; break;
-    case ScalarType::s32: d.out.run = bfind<int32_t>; break;
-    case ScalarType::u64: d.out.run = bfind<uint64_t>; break;
-    case ScalarType::s64: d.out.run = bfind<int64_t>; break;
-    default: d.fail("type is not supported here");
+    case ScalarType::u32:
+      d.out.run = bfind<uint32_t>;
+      break;
+    case ScalarType::s32:
+      d.out.run = bfind<int32_t>;
+      break;
+    case ScalarType::u64:
+      d.out.run = bfind<uint64_t>;
+      break;
+    case ScalarType::s64:
+      d.out.run = bfind<int64_t>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
   d.dst(d.parsed(0), 4, false);
   d.src_as(d.parsed(1), t);
 }
 
 struct Reverse {
-  template <class T> T operator()(T v) const {
+  template <class T>
+  T operator()(T v) const {
     T r = 0;
     for (size_t i = 0; i < 8 * sizeof(T); ++i, v = T(v >> 1)) r = T(r << 1 | (v & 1));
     return r;
@@ -584,8 +799,7 @@ Action bfe(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for_lanes(mask, [&](int l) {
     T v = get<T>(a, l);
     uint32_t pos = get<uint32_t>(b, l) & 0xff, len = get<uint32_t>(c, l) & 0xff;
-    bool sign = std::is_signed_v<T> && len > 0 &&
-                (Unsigned<T>(v) >> std::min(pos + len - 1, bits - 1) & 1);
+    bool sign = std::is_signed_v<T> && len > 0 && (Unsigned<T>(v) >> std::min(pos + len - 1, bits - 1) & 1);
     Unsigned<T> r = pos < bits ? Unsigned<T>(v) >> pos : 0;
     if (len < bits) r &= (Unsigned<T>{1} << len) - 1;
     // Bits beyond the source, too, are the sign.
@@ -600,11 +814,20 @@ void decode_bfe(Decode& d) {
   ScalarType t = d.need_type();
   d.need_count(4, 4);
   switch (t) {
-    case ScalarType::u32: d.out.run = bfe<uint32_t>; break;
-    case ScalarType::s32: d.out.run = bfe<int32_t>; break;
-    case ScalarType::u64: d.out.run = bfe<uint64_t>; break;
-    case ScalarType::s64: d.out.run = bfe<int64_t>; break;
-    default: d.fail("type is not supported here");
+    case ScalarType::u32:
+      d.out.run = bfe<uint32_t>;
+      break;
+    case ScalarType::s32:
+      d.out.run = bfe<int32_t>;
+      break;
+    case ScalarType::u64:
+      d.out.run = bfe<uint64_t>;
+      break;
+    case ScalarType::s64:
+      d.out.run = bfe<int64_t>;
+      break;
+    default:
+      d.fail("type is not supported here");
   }
   d.dst(d.parsed(0), size_bytes(t), false);
   d.src_as(d.parsed(1), t);
@@ -614,7 +837,8 @@ void decode_bfe(Decode& d) {
 template <class T>
 Action bfi(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
-  const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]), *c = w.read(in.ops[3]), *e = w.read(in.ops[4]);
+  const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]), *c = w.read(in.ops[3]),
+                *e = w.read(in.ops[4]);
   constexpr uint32_t bits = 8 * sizeof(T);
   for_lanes(mask, [&](int l) {
     uint32_t pos = get<uint32_t>(c, l) & 0xff, len = get<uint32_t>(e, l) & 0xff;
@@ -637,8 +861,10 @@ void decode_bfi(Decode& d) {
 template <bool kWrap>
 struct BitMask {
   uint32_t operator()(uint32_t pos, uint32_t len) const {
-    if (kWrap) pos &= 31, len &= 31;
-    else pos = std::min(pos, 32u), len = std::min(len, 32u);
+    if (kWrap)
+      pos &= 31, len &= 31;
+    else
+      pos = std::min(pos, 32u), len = std::min(len, 32u);
     uint64_t field = (1ull << len) - 1;
     return static_cast<uint32_t>(field << pos);
   }
@@ -661,8 +887,10 @@ void decode_szext(Decode& d) {
   bool wrap = d.need_one_of({"clamp", "wrap"}) == 1;
   ScalarType t = d.need_type();
   operands(d, t, 2);
-  d.out.run = is_signed(t) ? (wrap ? binary<uint32_t, SignZeroExtend<true, true>> : binary<uint32_t, SignZeroExtend<true, false>>)
-                           : (wrap ? binary<uint32_t, SignZeroExtend<false, true>> : binary<uint32_t, SignZeroExtend<false, false>>);
+  d.out.run = is_signed(t) ? (wrap ? binary<uint32_t, SignZeroExtend<true, true>>
+                                   : binary<uint32_t, SignZeroExtend<true, false>>)
+                           : (wrap ? binary<uint32_t, SignZeroExtend<false, true>>
+                                   : binary<uint32_t, SignZeroExtend<false, false>>);
 }
 
 // --- dot products of packed bytes ---
@@ -675,8 +903,10 @@ Action dot(Warp& w, Fragment&, const Instr& in, Mask mask) {
     if (in.mod[2] == 2 && in.mod[3]) y >>= 16;
     for (uint32_t i = 0; i < in.mod[2]; ++i) {
       int32_t u;
-      if (in.mod[2] == 4) u = in.mod[0] ? int8_t(x >> 8 * i) : uint8_t(x >> 8 * i);
-      else u = in.mod[0] ? int16_t(x >> 16 * i) : uint16_t(x >> 16 * i);
+      if (in.mod[2] == 4)
+        u = in.mod[0] ? int8_t(x >> 8 * i) : uint8_t(x >> 8 * i);
+      else
+        u = in.mod[0] ? int16_t(x >> 16 * i) : uint16_t(x >> 16 * i);
       int32_t v = in.mod[1] ? int8_t(y >> 8 * i) : uint8_t(y >> 8 * i);
       sum += static_cast<uint32_t>(u * v);
     }
@@ -699,15 +929,20 @@ void decode_dot(Decode& d, uint32_t n) {
 
 }  // namespace
 
-// Opcodes that integers and floating types share are registered by exec_float.cc, which calls these for integers.
+// Opcodes that integers and floating types share are registered by exec_float.cc, which calls these for
+// integers.
 void decode_integer_add(Decode& d) {
   if (decode_packed<Add>(d)) return;
-  if (d.has("cc")) decode_carry<false>(d, false);
-  else decode_add_sub<Add, AddSat>(d);
+  if (d.has("cc"))
+    decode_carry<false>(d, false);
+  else
+    decode_add_sub<Add, AddSat>(d);
 }
 void decode_integer_sub(Decode& d) {
-  if (d.has("cc")) decode_carry<true>(d, false);
-  else decode_add_sub<Sub, SubSat>(d);
+  if (d.has("cc"))
+    decode_carry<true>(d, false);
+  else
+    decode_add_sub<Sub, SubSat>(d);
 }
 void decode_integer_mul(Decode& d) { decode_mul_mad(d, false); }
 void decode_integer_mad(Decode& d) { decode_mul_mad(d, true); }

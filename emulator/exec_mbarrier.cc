@@ -43,8 +43,12 @@ Action arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
       set<uint64_t>(dst_of(w, in.ops[0]), lane, mbarrier_at(*p.cta, p.offset).memory);
     uint32_t value = in.mod[2] ? static_cast<uint32_t>(lane_value(w, in.ops[2], lane)) : 1;
     switch (in.mod[1]) {
-      case kArrive: mbarrier_arrive(*p.cta, p.offset, value); break;
-      case kArriveDrop: mbarrier_arrive_drop(*p.cta, p.offset, value); break;
+      case kArrive:
+        mbarrier_arrive(*p.cta, p.offset, value);
+        break;
+      case kArriveDrop:
+        mbarrier_arrive_drop(*p.cta, p.offset, value);
+        break;
       case kArriveExpect:
         mbarrier_expect_tx(*p.cta, p.offset, value);
         mbarrier_arrive(*p.cta, p.offset, 1);
@@ -53,8 +57,12 @@ Action arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
         mbarrier_expect_tx(*p.cta, p.offset, value);
         mbarrier_arrive_drop(*p.cta, p.offset, 1);
         break;
-      case kExpect: mbarrier_expect_tx(*p.cta, p.offset, value); break;
-      default: mbarrier_complete_tx(*p.cta, p.offset, value); break;
+      case kExpect:
+        mbarrier_expect_tx(*p.cta, p.offset, value);
+        break;
+      default:
+        mbarrier_complete_tx(*p.cta, p.offset, value);
+        break;
     }
   }
   return Action::next;
@@ -64,10 +72,11 @@ std::string describe(Cta& cta, uint32_t offset, bool parity, uint64_t wanted) {
   auto it = cta.mbarriers.find(offset);
   if (it == cta.mbarriers.end()) return "waits on an mbarrier that is gone";
   const Mbarrier& b = it->second;
-  return fmt::format("waits on mbarrier {:#x} (initialised at line {}) for {} {}; it is in phase {} (parity {}), {} of {} "
-                     "arrivals and {} transaction bytes are missing",
-                     offset, b.init_line, parity ? "parity" : "the phase after", parity ? wanted : (wanted >> 40 & 0xffff),
-                     b.phase, b.phase & 1, b.pending, b.count, b.tx_bytes);
+  return fmt::format(
+      "waits on mbarrier {:#x} (initialised at line {}) for {} {}; it is in phase {} (parity {}), {} of {} "
+      "arrivals and {} transaction bytes are missing",
+      offset, b.init_line, parity ? "parity" : "the phase after", parity ? wanted : (wanted >> 40 & 0xffff),
+      b.phase, b.phase & 1, b.pending, b.count, b.tx_bytes);
 }
 
 /// mod: [1] by parity, [2] test only. Operands: p, address, parity or state.
@@ -82,7 +91,8 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     SharedPlace p = barrier_place(w, in, in.ops[1], lane);
     uint64_t value = lane_value(w, in.ops[2], lane);
     if (in.mod[1] && value > 1)
-      throw Fault(Check::mbarrier, fmt::format("mbarrier {:#x}: parity {} is neither 0 nor 1", p.offset, value));
+      throw Fault(Check::mbarrier,
+                  fmt::format("mbarrier {:#x}: parity {} is neither 0 nor 1", p.offset, value));
     bool complete = in.mod[1] ? mbarrier_test_parity(*p.cta, p.offset, static_cast<uint32_t>(value))
                               : mbarrier_test_state(*p.cta, p.offset, value);
     if (complete) done |= m & -m;
@@ -92,8 +102,10 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   }
   Cluster& cluster = *w.cta->cluster;
   if (!done) {
-    // try_wait may return false at any time (measured: after 3.9 us), so a kernel must loop; `random` tries that.
-    bool give_up = in.mod[2] || (cluster.launch->config.schedule.policy == SchedulePolicy::random && (cluster.random() & 1));
+    // try_wait may return false at any time (measured: after 3.9 us), so a kernel must loop; `random` tries
+    // that.
+    bool give_up = in.mod[2] || (cluster.launch->config.schedule.policy == SchedulePolicy::random &&
+                                 (cluster.random() & 1));
     if (!give_up) {
       if (f.state == Fragment::State::ready && f.counter == nullptr)
         trace(w, TraceEvent::Kind::wait_begin, fmt::format("mbarrier {:#x}", first.offset));
@@ -141,7 +153,8 @@ void decode_arrive(Decode& d, bool drop) {
   if (d.parsed(0).kind == ParsedOperand::Kind::address) {
     d.none();
   } else {
-    if (d.out.mod[0] == 2 && d.parsed(0).kind != ParsedOperand::Kind::sink) d.fail("a remote arrival returns no state");
+    if (d.out.mod[0] == 2 && d.parsed(0).kind != ParsedOperand::Kind::sink)
+      d.fail("a remote arrival returns no state");
     d.dst(d.parsed(at++), 8);
   }
   d.need_count(at + (expect ? 2 : 1), at + 2);

@@ -12,13 +12,16 @@ enum Space : uint32_t { kGeneric, kGlobal, kSharedCta, kSharedCluster, kLocal, k
 template <uint32_t kSpace>
 uint8_t* place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool write) {
   if (address & (bytes - 1))
-    throw Fault(Check::misaligned, fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes));
+    throw Fault(Check::misaligned,
+                fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes));
   if constexpr (kSpace == kGlobal) {
     return global_place(w, address, bytes, write);
   } else if constexpr (kSpace == kSharedCta || kSpace == kSharedCluster) {
     SharedPlace p = shared_place(w, address, bytes, kSpace == kSharedCta);
-    if (write) note_generic_write(w, lane, *p.cta, p.offset, bytes);
-    else note_generic_read(w, *p.cta, p.offset, bytes);
+    if (write)
+      note_generic_write(w, lane, *p.cta, p.offset, bytes);
+    else
+      note_generic_read(w, *p.cta, p.offset, bytes);
     return p.cta->smem.data() + p.offset;
   } else if constexpr (kSpace == kLocal) {
     return local_place(w, lane, address, bytes);
@@ -55,8 +58,10 @@ Action load(Warp& w, Fragment&, const Instr& in, Mask mask) {
         int shift = 64 - 8 * static_cast<int>(bytes);
         v = static_cast<uint64_t>(static_cast<int64_t>(v << shift) >> shift);
       }
-      if (op.width == 8) set<uint64_t>(d, lane, v);
-      else set<uint32_t>(d, lane, static_cast<uint32_t>(v) & in.mod[3]);
+      if (op.width == 8)
+        set<uint64_t>(d, lane, v);
+      else
+        set<uint32_t>(d, lane, static_cast<uint32_t>(v) & in.mod[3]);
     }
   }
   return Action::next;
@@ -80,19 +85,25 @@ Action store(Warp& w, Fragment&, const Instr& in, Mask mask) {
 
 Handler pick(bool is_load, uint32_t space) {
   switch (space) {
-    case kGlobal: return is_load ? load<kGlobal> : store<kGlobal>;
-    case kSharedCta: return is_load ? load<kSharedCta> : store<kSharedCta>;
-    case kSharedCluster: return is_load ? load<kSharedCluster> : store<kSharedCluster>;
-    case kLocal: return is_load ? load<kLocal> : store<kLocal>;
-    case kKernelParam: return is_load ? load<kKernelParam> : store<kKernelParam>;
-    default: return is_load ? load<kGeneric> : store<kGeneric>;
+    case kGlobal:
+      return is_load ? load<kGlobal> : store<kGlobal>;
+    case kSharedCta:
+      return is_load ? load<kSharedCta> : store<kSharedCta>;
+    case kSharedCluster:
+      return is_load ? load<kSharedCluster> : store<kSharedCluster>;
+    case kLocal:
+      return is_load ? load<kLocal> : store<kLocal>;
+    case kKernelParam:
+      return is_load ? load<kKernelParam> : store<kKernelParam>;
+    default:
+      return is_load ? load<kGeneric> : store<kGeneric>;
   }
 }
 
 void drop_cache_hints(Decode& d) {
-  d.drop({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
-          "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B", "L2::evict_normal", "L2::evict_first",
-          "L2::evict_last", "unified"});
+  d.drop({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged",
+          "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B",
+          "L2::evict_normal", "L2::evict_first", "L2::evict_last", "unified"});
 }
 
 /// `.param` is kernel parameters in a kernel, and the lane's own memory for calls.
@@ -101,7 +112,8 @@ uint32_t param_space(Decode& d, const ParsedOperand& address) {
   auto found = d.module.find(d.function, d.in().scope, address.parts[0].name);
   if (found.kind != ModuleBuilder::Found::Kind::variable) return d.function.is_entry ? kKernelParam : kLocal;
   size_t index = static_cast<size_t>(found.index);
-  bool formal = index >= d.function.variables.size() && index < d.function.variables.size() + d.function.params.size();
+  bool formal =
+      index >= d.function.variables.size() && index < d.function.variables.size() + d.function.params.size();
   return formal && d.function.is_entry ? kKernelParam : kLocal;
 }
 
@@ -128,9 +140,12 @@ void decode_load_store(Decode& d, bool is_load) {
   if (parts.size() != n) d.fail("wrong number of vector elements");
   for (const ParsedOperand* p : parts) {
     int width = std::max<int>(4, static_cast<int>(bytes));
-    if (is_load) d.dst_at_least(*p, width);
-    else if (p->kind == ParsedOperand::Kind::integer && bytes <= 4) d.src(*p, 4);
-    else d.src_at_least(*p, width);
+    if (is_load)
+      d.dst_at_least(*p, width);
+    else if (p->kind == ParsedOperand::Kind::integer && bytes <= 4)
+      d.src(*p, 4);
+    else
+      d.src_at_least(*p, width);
   }
   d.address(address);
   if (hint) d.src(d.parsed(2), 8);
@@ -139,18 +154,35 @@ void decode_load_store(Decode& d, bool is_load) {
   d.out.mod[2] = n;
   // A sign-extended byte in a 16-bit register fills 16 bits, in a 32-bit register all.
   d.out.mod[3] = ~0u;
-  if (is_load && is_signed(t) && parts[0]->kind == ParsedOperand::Kind::name && d.register_bits(*parts[0]) == 16)
+  if (is_load && is_signed(t) && parts[0]->kind == ParsedOperand::Kind::name &&
+      d.register_bits(*parts[0]) == 16)
     d.out.mod[3] = 0xffff;
   uint32_t where = kGeneric;
   switch (space) {
-    case 0: case 6: where = kGlobal; break;
-    case 1: case 2: where = kSharedCta; break;
-    case 3: where = kSharedCluster; break;
-    case 4: where = kLocal; break;
-    case 5: case 7: case 8: where = param_space(d, address); break;
-    default: break;
+    case 0:
+    case 6:
+      where = kGlobal;
+      break;
+    case 1:
+    case 2:
+      where = kSharedCta;
+      break;
+    case 3:
+      where = kSharedCluster;
+      break;
+    case 4:
+      where = kLocal;
+      break;
+    case 5:
+    case 7:
+    case 8:
+      where = param_space(d, address);
+      break;
+    default:
+      break;
   }
-  // Shared addresses that a generic or .shared access is given carry rank bits; 32-bit registers hold them whole.
+  // Shared addresses that a generic or .shared access is given carry rank bits; 32-bit registers hold them
+  // whole.
   if (ordered && (where == kGlobal || where == kGeneric)) d.module.program().clusters_communicate = true;
   d.out.run = pick(is_load, where);
 }
@@ -215,7 +247,8 @@ void decode_prefetch(Decode& d) {
 
 // --- cp.async: sixteen bytes or less a lane, generic proxy, in groups of the issuing thread ---
 
-/// mod: [0] bytes, [1] has a source size, [2] has an ignore-source predicate. Operands: dst, src, size or predicate.
+/// mod: [0] bytes, [1] has a source size, [2] has an ignore-source predicate. Operands: dst, src, size or
+/// predicate.
 Action copy_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint32_t bytes = in.mod[0];
   Cluster& cluster = *w.cta->cluster;
@@ -225,7 +258,8 @@ Action copy_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
     int lane = first_lane(m);
     uint64_t target = lane_address(w, in.ops[0], lane), source = lane_address(w, in.ops[1], lane);
     if (target % bytes || source % bytes)
-      throw Fault(Check::misaligned, fmt::format("lane {}: {:#x} or {:#x} is not a multiple of {}", lane, target, source, bytes));
+      throw Fault(Check::misaligned, fmt::format("lane {}: {:#x} or {:#x} is not a multiple of {}", lane,
+                                                 target, source, bytes));
     SharedPlace to = shared_place(w, target, bytes, true);
     uint32_t size = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[2], lane)) : bytes;
     if (size > bytes) throw Fault(Check::illegal_instruction, "cp.async source size is larger than the copy");
@@ -253,7 +287,8 @@ Action copy_commit(Warp& w, Fragment&, const Instr&, Mask mask) {
   return Action::next;
 }
 
-/// What has landed becomes a generic write of this moment: a fence.proxy.async before the wait does not count.
+/// What has landed becomes a generic write of this moment: a fence.proxy.async before the wait does not
+/// count.
 void observe_small(Warp& w, int lane, uint64_t issued) {
   auto& places = w.small_places[lane];
   Cluster& cluster = *w.cta->cluster;
@@ -281,8 +316,10 @@ Action copy_wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     int lane = first_lane(m);
     auto& marks = w.small_marks[lane];
     uint64_t need = 0;
-    if (in.mod[0] == UINT32_MAX) need = w.small_issued[lane];
-    else if (marks.size() > in.mod[0]) need = marks[marks.size() - 1 - in.mod[0]];
+    if (in.mod[0] == UINT32_MAX)
+      need = w.small_issued[lane];
+    else if (marks.size() > in.mod[0])
+      need = marks[marks.size() - 1 - in.mod[0]];
     if (w.small_done[lane] < need) {
       f.wait_on(&w.async_version);
       f.describe_wait = [] { return std::string("waits for its cp.async copies"); };
@@ -293,15 +330,18 @@ Action copy_wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     int lane = first_lane(m);
     auto& marks = w.small_marks[lane];
     uint64_t need = 0;
-    if (in.mod[0] == UINT32_MAX) need = w.small_issued[lane];
-    else if (marks.size() > in.mod[0]) need = marks[marks.size() - 1 - in.mod[0]];
+    if (in.mod[0] == UINT32_MAX)
+      need = w.small_issued[lane];
+    else if (marks.size() > in.mod[0])
+      need = marks[marks.size() - 1 - in.mod[0]];
     observe_small(w, lane, need);
     while (!marks.empty() && marks.front() <= need && marks.size() > in.mod[0]) marks.pop_front();
   }
   return Action::next;
 }
 
-/// cp.async.mbarrier.arrive: the barrier is signalled when the thread's earlier copies have landed. mod[0]: noinc.
+/// cp.async.mbarrier.arrive: the barrier is signalled when the thread's earlier copies have landed. mod[0]:
+/// noinc.
 Action copy_arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
@@ -379,8 +419,10 @@ void register_memory(OpcodeTable& t) {
   t["ld"] = [](Decode& d) { decode_load_store(d, true); };
   t["ldu"] = t["ld"];
   t["st"] = [](Decode& d) {
-    if (d.has("async")) decode_store_async(d);
-    else decode_load_store(d, false);
+    if (d.has("async"))
+      decode_store_async(d);
+    else
+      decode_load_store(d, false);
   };
   t["prefetch"] = decode_prefetch;
   t["prefetchu"] = [](Decode& d) {

@@ -23,10 +23,14 @@ Action matrix_move(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (int r = 0; r < 8; ++r) {
       int lane = static_cast<int>(8 * j) + r;
       uint64_t address = lane_address(w, in.ops[n], lane);
-      if (address % 16) throw Fault(Check::misaligned, fmt::format("lane {}: row address {:#x} is not a multiple of 16", lane, address));
+      if (address % 16)
+        throw Fault(Check::misaligned,
+                    fmt::format("lane {}: row address {:#x} is not a multiple of 16", lane, address));
       SharedPlace p = shared_place(w, address, 16, true);
-      if (kLoad) note_generic_read(w, *p.cta, p.offset, 16);
-      else note_generic_write(w, lane, *p.cta, p.offset, 16);
+      if (kLoad)
+        note_generic_read(w, *p.cta, p.offset, 16);
+      else
+        note_generic_write(w, lane, *p.cta, p.offset, 16);
       rows[r] = p.cta->smem.data() + p.offset;
     }
     uint8_t* reg = dst_of(w, in.ops[j]);
@@ -65,8 +69,10 @@ void decode_matrix_move(Decode& d) {
   auto parts = Decode::parts(d.parsed(kLoad ? 0 : 1));
   if (parts.size() != d.out.mod[0]) d.fail("wrong number of vector elements");
   for (const ParsedOperand* p : parts) {
-    if (kLoad) d.dst(*p, 4, false);
-    else d.src(*p, 4);
+    if (kLoad)
+      d.dst(*p, 4, false);
+    else
+      d.src(*p, 4);
   }
   d.address(d.parsed(kLoad ? 1 : 0));
   // A generic address of shared memory works in the unqualified form, as plain_shared() accepts both.
@@ -74,8 +80,6 @@ void decode_matrix_move(Decode& d) {
 }
 
 // --- mma.sync ---
-
-struct MmaShape { std::string_view name; uint32_t k; };
 
 /// mod: [0] k, [1] type of A, [2] type of B, [3] type of D and C (f32, f16, s32), [4] .satfinite.
 /// Operands: D, A, B, C registers.
@@ -106,12 +110,15 @@ Action mma(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (uint32_t r = 0; r < b_registers; ++r) {
       convert_elements(w.read(db[r]) + 4 * l, per_register, tb, values);
       for (uint32_t e = 0; e < per_register; ++e)
-        b[(per_register * (static_cast<uint32_t>(l) & 3) + e + 4 * per_register * r) * 8 + static_cast<uint32_t>(l) / 4] = values[e];
+        b[(per_register * (static_cast<uint32_t>(l) & 3) + e + 4 * per_register * r) * 8 +
+          static_cast<uint32_t>(l) / 4] = values[e];
     }
     for (uint32_t i = 0; i < 4; ++i) {
-      uint32_t row = static_cast<uint32_t>(l) / 4 + 8 * (i >> 1), column = 2 * (static_cast<uint32_t>(l) & 3) + (i & 1);
+      uint32_t row = static_cast<uint32_t>(l) / 4 + 8 * (i >> 1),
+               column = 2 * (static_cast<uint32_t>(l) & 3) + (i & 1);
       if (td == ScalarType::f16)
-        c[row][column] = static_cast<float>(decode_float(get<uint32_t>(w.read(dc[i >> 1]), l) >> (16 * (i & 1)) & 0xffff, ScalarType::f16));
+        c[row][column] = static_cast<float>(
+            decode_float(get<uint32_t>(w.read(dc[i >> 1]), l) >> (16 * (i & 1)) & 0xffff, ScalarType::f16));
       else if (td == ScalarType::s32)
         ci[row][column] = get<int32_t>(w.read(dc[i]), l);
       else
@@ -122,12 +129,15 @@ Action mma(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (int i = 0; i < 16; ++i)
       for (int j = 0; j < 8; ++j) {
         int64_t sum = ci[i][j];
-        for (uint32_t p = 0; p < k; ++p) sum += static_cast<int64_t>(a[static_cast<uint32_t>(i) * k + p]) * static_cast<int64_t>(b[p * 8 + static_cast<uint32_t>(j)]);
+        for (uint32_t p = 0; p < k; ++p)
+          sum += static_cast<int64_t>(a[static_cast<uint32_t>(i) * k + p]) *
+                 static_cast<int64_t>(b[p * 8 + static_cast<uint32_t>(j)]);
         if (in.mod[4]) sum = std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX);
         ci[i][j] = static_cast<int32_t>(sum);
       }
   } else if (size == 1) {
-    // fp8: two steps of half the k, k % 4 in {0, 1} then {2, 3}, from zero; C is added with ordinary rounding.
+    // fp8: two steps of half the k, k % 4 in {0, 1} then {2, 3}, from zero; C is added with ordinary
+    // rounding.
     float sums[16][8] = {};
     for (uint32_t step = 0; step < 2; ++step) {
       std::vector<float> pa, pb;
@@ -149,7 +159,8 @@ Action mma(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   }
   for (int l = 0; l < 32; ++l)
     for (uint32_t i = 0; i < 4; ++i) {
-      uint32_t row = static_cast<uint32_t>(l) / 4 + 8 * (i >> 1), column = 2 * (static_cast<uint32_t>(l) & 3) + (i & 1);
+      uint32_t row = static_cast<uint32_t>(l) / 4 + 8 * (i >> 1),
+               column = 2 * (static_cast<uint32_t>(l) & 3) + (i & 1);
       if (td == ScalarType::f16) {
         uint8_t* d = dst_of(w, in.ops[i >> 1]);
         uint32_t old = i & 1 ? get<uint32_t>(d, l) & 0xffff : 0;
@@ -174,10 +185,12 @@ void decode_mma(Decode& d) {
   d.take("kind::f8f6f4");
   ScalarType td = d.need_type(), ta = d.need_type(), tb = d.need_type(), tc = d.need_type();
   bool is_integer = is_integer_element(ta);
-  bool known = td == tc && ((td == ScalarType::f32 && !is_integer) || (td == ScalarType::f16 && ta == ScalarType::f16) ||
-                            (td == ScalarType::s32 && is_integer));
+  bool known =
+      td == tc && ((td == ScalarType::f32 && !is_integer) ||
+                   (td == ScalarType::f16 && ta == ScalarType::f16) || (td == ScalarType::s32 && is_integer));
   uint32_t size = static_cast<uint32_t>(size_bytes(ta));
-  if (!known || size_bytes(tb) != size_bytes(ta) || k * size < 16 || k * size > 32) d.fail("this mma shape or type is not supported");
+  if (!known || size_bytes(tb) != size_bytes(ta) || k * size < 16 || k * size > 32)
+    d.fail("this mma shape or type is not supported");
   if (ta != ScalarType::f16 && ta != ScalarType::bf16 && ta != ScalarType::tf32 && ta != ScalarType::e4m3 &&
       ta != ScalarType::e5m2 && !is_integer)
     d.fail("this mma type is not supported");
@@ -192,8 +205,10 @@ void decode_mma(Decode& d) {
     auto parts = Decode::parts(d.parsed(i));
     if (parts.size() != sizes[i]) d.fail("wrong number of vector elements");
     for (const ParsedOperand* p : parts) {
-      if (i == 0) d.dst(*p, 4, false);
-      else d.src(*p, 4);
+      if (i == 0)
+        d.dst(*p, 4, false);
+      else
+        d.src(*p, 4);
     }
   }
   d.out.run = mma;

@@ -12,7 +12,9 @@ Action move(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 
-struct Wide { uint64_t low, high; };
+struct Wide {
+  uint64_t low, high;
+};
 
 Action move_predicate(Warp& w, Fragment&, const Instr& in, Mask mask) {
   set_predicate(w, in.ops[0], mask, w.predicate(in.ops[1]));
@@ -28,7 +30,8 @@ Action pack(Warp& w, Fragment&, const Instr& in, Mask mask) {
     for (int i = 1; i < in.op_count; ++i)
       std::memcpy(bytes + (i - 1) * element, w.read(in.ops[i]) + l * std::max<int>(in.ops[i].width, 4),
                   static_cast<size_t>(element));
-    if (in.mod[1] == 16) set<Wide>(d, l, std::bit_cast<Wide>(bytes));
+    if (in.mod[1] == 16)
+      set<Wide>(d, l, std::bit_cast<Wide>(bytes));
     else if (in.mod[1] == 8) {
       uint64_t v;
       std::memcpy(&v, bytes, 8);
@@ -55,16 +58,16 @@ Action unpack(Warp& w, Fragment&, const Instr& in, Mask mask) {
       uint64_t v = 0;
       std::memcpy(&v, bytes + i * element, static_cast<size_t>(element));
       uint8_t* d = dst_of(w, in.ops[i]);
-      if (in.ops[i].width == 8) set<uint64_t>(d, l, v);
-      else set<uint32_t>(d, l, static_cast<uint32_t>(v));
+      if (in.ops[i].width == 8)
+        set<uint64_t>(d, l, v);
+      else
+        set<uint32_t>(d, l, static_cast<uint32_t>(v));
     }
   });
   return Action::next;
 }
 
-Handler move_of(int width) {
-  return width == 16 ? move<Wide> : width == 8 ? move<uint64_t> : move<uint32_t>;
-}
+Handler move_of(int width) { return width == 16 ? move<Wide> : width == 8 ? move<uint64_t> : move<uint32_t>; }
 
 void decode_mov(Decode& d) {
   ScalarType type = d.need_type();
@@ -117,15 +120,21 @@ Action cvta(Warp& w, Fragment&, const Instr& in, Mask mask) {
 uint32_t window_of(Decode& d, int space) {
   (void)d;
   switch (space) {
-    case 0: case 1: case 2: return kSharedWindow >> kWindowShift;
-    case 3: return kLocalWindow >> kWindowShift;
-    case 4: return kParamWindow >> kWindowShift;
-    default: return 0;
+    case 0:
+    case 1:
+    case 2:
+      return kSharedWindow >> kWindowShift;
+    case 3:
+      return kLocalWindow >> kWindowShift;
+    case 4:
+      return kParamWindow >> kWindowShift;
+    default:
+      return 0;
   }
 }
 
-const std::initializer_list<std::string_view> kSpaces = {"shared", "shared::cta", "shared::cluster", "local",
-                                                             "param",  "global",      "const", "param::entry"};
+const std::initializer_list<std::string_view> kSpaces = {
+    "shared", "shared::cta", "shared::cluster", "local", "param", "global", "const", "param::entry"};
 
 void decode_cvta(Decode& d) {
   bool to = d.take("to");
@@ -200,8 +209,10 @@ void decode_slct(Decode& d) {
   if (ftz) d.fail("slct.ftz is not supported");
   d.need_count(4, 4);
   bool wide = size_bytes(type) == 8;
-  if (by == ScalarType::s32) d.out.run = wide ? slct<uint64_t, int32_t> : slct<uint32_t, int32_t>;
-  else d.out.run = wide ? slct<uint64_t, float> : slct<uint32_t, float>;
+  if (by == ScalarType::s32)
+    d.out.run = wide ? slct<uint64_t, int32_t> : slct<uint32_t, int32_t>;
+  else
+    d.out.run = wide ? slct<uint64_t, float> : slct<uint32_t, float>;
   d.dst(d.parsed(0), std::max(size_bytes(type), 4), false);
   d.src_as(d.parsed(1), type);
   d.src_as(d.parsed(2), type);
@@ -216,13 +227,28 @@ uint32_t permute(uint32_t a, uint32_t b, uint32_t c, uint32_t mode) {
     bool sign = false;
     uint32_t low = c & 3;
     switch (mode) {
-      case 0: select = c >> (4 * i) & 7; sign = c >> (4 * i) & 8; break;
-      case 1: select = low + i; break;                        // f4e
-      case 2: select = (8 + low - i) & 7; break;              // b4e
-      case 3: select = low; break;                            // rc8
-      case 4: select = std::max(i, low); break;               // ecl
-      case 5: select = std::min(i, low); break;               // ecr
-      default: select = (low & 1) * 2 + (i & 1); break;       // rc16
+      case 0:
+        select = c >> (4 * i) & 7;
+        sign = c >> (4 * i) & 8;
+        break;
+      case 1:
+        select = low + i;
+        break;  // f4e
+      case 2:
+        select = (8 + low - i) & 7;
+        break;  // b4e
+      case 3:
+        select = low;
+        break;  // rc8
+      case 4:
+        select = std::max(i, low);
+        break;  // ecl
+      case 5:
+        select = std::min(i, low);
+        break;  // ecr
+      default:
+        select = (low & 1) * 2 + (i & 1);
+        break;  // rc16
     }
     uint32_t byte = bytes >> (8 * select) & 0xff;
     if (sign) byte = byte & 0x80 ? 0xff : 0;

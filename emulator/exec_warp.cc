@@ -14,20 +14,23 @@ bool members_here(Warp& w, Fragment& f, const Operand& op, Mask mask) {
     int lane = first_lane(m);
     Mask member = get<uint32_t>(masks, lane);
     if (!(member >> lane & 1))
-      throw Fault(Check::convergence, fmt::format("lane {} is not in its own member mask {:#010x}", lane, member));
+      throw Fault(Check::convergence,
+                  fmt::format("lane {} is not in its own member mask {:#010x}", lane, member));
     required |= member;
   }
   required &= w.live;
   if (!converged(w, f, required)) return false;
   if (required & ~mask)
-    throw Fault(Check::convergence, fmt::format("lanes {:#010x} of the member mask are switched off", required & ~mask));
+    throw Fault(Check::convergence,
+                fmt::format("lanes {:#010x} of the member mask are switched off", required & ~mask));
   return true;
 }
 
 /// mod[0]: up, down, bfly, idx.
 Action shfl(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (!members_here(w, f, in.ops[5], mask)) return Action::wait;
-  const uint8_t *a = w.read(in.ops[2]), *b = w.read(in.ops[3]), *c = w.read(in.ops[4]), *members = w.read(in.ops[5]);
+  const uint8_t *a = w.read(in.ops[2]), *b = w.read(in.ops[3]), *c = w.read(in.ops[4]),
+                *members = w.read(in.ops[5]);
   uint32_t out[32];
   Mask valid = 0;
   for (Mask m = mask; m; m &= m - 1) {
@@ -39,16 +42,29 @@ Action shfl(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     int64_t from;
     bool ok;
     switch (in.mod[0]) {
-      case 0: from = int64_t{l} - bval; ok = from >= max_lane; break;
-      case 1: from = l + bval; ok = from <= max_lane; break;
-      case 2: from = l ^ bval; ok = from <= max_lane; break;
-      default: from = min_lane | (bval & ~segment); ok = from <= max_lane; break;
+      case 0:
+        from = int64_t{l} - bval;
+        ok = from >= max_lane;
+        break;
+      case 1:
+        from = l + bval;
+        ok = from <= max_lane;
+        break;
+      case 2:
+        from = l ^ bval;
+        ok = from <= max_lane;
+        break;
+      default:
+        from = min_lane | (bval & ~segment);
+        ok = from <= max_lane;
+        break;
     }
     if (!ok) from = lane;
     if (ok) valid |= 1u << lane;
     // The source must take part; a value read from another lane is undefined.
     if (!(get<uint32_t>(members, lane) >> from & 1) || !(mask >> from & 1))
-      report_here(w, Severity::warning, Check::convergence, fmt::format("lane {} reads lane {}, which does not take part", lane, from));
+      report_here(w, Severity::warning, Check::convergence,
+                  fmt::format("lane {} reads lane {}, which does not take part", lane, from));
     out[lane] = get<uint32_t>(a, static_cast<int>(from));
   }
   uint8_t* d = in.ops[0].kind == Operand::Kind::none ? nullptr : dst_of(w, in.ops[0]);
@@ -167,18 +183,33 @@ Action redux(Warp& w, Fragment& f, const Instr& in, Mask mask) {
         if (in.mod[2] & 2) v &= 0x7fffffff;
         float x = std::bit_cast<float>(r), y = std::bit_cast<float>(v);
         bool nan_x = x != x, nan_y = y != y;
-        if (first) r = v;
-        else if (nan_x || nan_y) r = (in.mod[2] & 4) || (nan_x && nan_y) ? 0x7fffffff : nan_x ? v : r;
-        else r = (in.mod[0] == 1 ? y < x : y > x) ? v : r;
+        if (first)
+          r = v;
+        else if (nan_x || nan_y)
+          r = (in.mod[2] & 4) || (nan_x && nan_y) ? 0x7fffffff : nan_x ? v : r;
+        else
+          r = (in.mod[0] == 1 ? y < x : y > x) ? v : r;
       } else {
         bool less = in.mod[1] ? int32_t(v) < int32_t(r) : v < r;
         switch (in.mod[0]) {
-          case 0: r = first ? v : r + v; break;
-          case 1: r = first || less ? v : r; break;
-          case 2: r = first || !less ? v : r; break;
-          case 3: r = first ? v : r & v; break;
-          case 4: r = first ? v : r | v; break;
-          default: r = first ? v : r ^ v; break;
+          case 0:
+            r = first ? v : r + v;
+            break;
+          case 1:
+            r = first || less ? v : r;
+            break;
+          case 2:
+            r = first || !less ? v : r;
+            break;
+          case 3:
+            r = first ? v : r & v;
+            break;
+          case 4:
+            r = first ? v : r | v;
+            break;
+          default:
+            r = first ? v : r ^ v;
+            break;
         }
       }
       first = false;
@@ -196,8 +227,10 @@ void decode_redux(Decode& d) {
   bool absolute = d.take("abs"), nan = d.take("NaN");
   ScalarType t = d.need_type();
   d.out.mod[1] = is_signed(t);
-  if (t == ScalarType::f32) d.out.mod[2] = 1u | (absolute ? 2u : 0) | (nan ? 4u : 0);
-  else if (absolute || nan || size_bytes(t) != 4) d.fail("qualifier or type is not supported here");
+  if (t == ScalarType::f32)
+    d.out.mod[2] = 1u | (absolute ? 2u : 0) | (nan ? 4u : 0);
+  else if (absolute || nan || size_bytes(t) != 4)
+    d.fail("qualifier or type is not supported here");
   d.need_count(3, 3);
   d.dst(d.parsed(0), 4, false);
   d.src(d.parsed(1), 4);
@@ -269,7 +302,8 @@ void register_warp(OpcodeTable& t) {
     d.out.run = activemask;
   };
   t["movmatrix"] = [](Decode& d) {
-    if (!d.take("sync") || !d.take("aligned") || !d.take("m8n8") || !d.take("trans")) d.fail("unknown form of movmatrix");
+    if (!d.take("sync") || !d.take("aligned") || !d.take("m8n8") || !d.take("trans"))
+      d.fail("unknown form of movmatrix");
     d.need_type();
     d.need_count(2, 2);
     d.dst(d.parsed(0), 4, false);

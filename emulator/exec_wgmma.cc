@@ -1,6 +1,6 @@
-// wgmma (ptx-facts 1.7). Each warp of the warpgroup computes its own 16 rows when it gets there; a multiply is complete
-// for every warp once all four have run it. CUTLASS and DeepGEMM rely on that: after wgmma.wait_group one thread of the
-// warpgroup releases the stage for all of it.
+// wgmma (ptx-facts 1.7). Each warp of the warpgroup computes its own 16 rows when it gets there; a multiply
+// is complete for every warp once all four have run it. CUTLASS and DeepGEMM rely on that: after
+// wgmma.wait_group one thread of the warpgroup releases the stage for all of it.
 #include <fmt/format.h>
 
 #include "emulator/exec.h"
@@ -12,7 +12,9 @@ namespace {
 
 constexpr uint32_t kARegisters = 1, kATransposed = 2, kBTransposed = 4, kANegated = 8, kBNegated = 16;
 
-struct Types { ScalarType a, b, d; };
+struct Types {
+  ScalarType a, b, d;
+};
 Types types_of(const Instr& in) {
   return {static_cast<ScalarType>(in.mod[1] & 0xff), static_cast<ScalarType>(in.mod[1] >> 8 & 0xff),
           static_cast<ScalarType>(in.mod[1] >> 16 & 0xff)};
@@ -70,7 +72,8 @@ void multiply_integers(Warp& w, const Job& job, const float* a, const float* b) 
       uint8_t* at = w.registers.get() + job.d_offsets[i];
       uint32_t sum = job.accumulate ? get<uint32_t>(at, static_cast<int>(l)) : 0;
       for (uint32_t p = 0; p < job.k; ++p)
-        sum += static_cast<uint32_t>(static_cast<int32_t>(a[row * job.k + p]) * static_cast<int32_t>(b[p * job.n + column]));
+        sum += static_cast<uint32_t>(static_cast<int32_t>(a[row * job.k + p]) *
+                                     static_cast<int32_t>(b[p * job.n + column]));
       set<uint32_t>(at, static_cast<int>(l), sum);
     }
 }
@@ -82,7 +85,8 @@ void for_warpgroup(Warp& w, F visit) {
   for (size_t i = first; i < first + 4; ++i) visit(*w.cta->warps[i]);
 }
 
-/// B as [k][n], read by the first of the warpgroup's warps that gets to this multiply: it is one operation of all four.
+/// B as [k][n], read by the first of the warpgroup's warps that gets to this multiply: it is one operation of
+/// all four.
 const std::vector<float>& read_b(Warp& w, const Job& job, uint64_t sequence) {
   auto& caches = w.cta->wgmma_panels;
   caches.resize(w.cta->warps.size() / 4);
@@ -145,7 +149,8 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   const Operand& scale = tail[registers ? 5 : 2];
   Mask p = w.predicate(scale);
   job.accumulate = p & 1u << first_lane(mask);
-  if ((p & mask) != 0 && (p & mask) != mask) throw Fault(Check::convergence, "scale-d differs between the lanes of a warp");
+  if ((p & mask) != 0 && (p & mask) != mask)
+    throw Fault(Check::convergence, "scale-d differs between the lanes of a warp");
   Cluster& cluster = *w.cta->cluster;
   uint32_t op = cluster.async.add_operation("wgmma", in.line, w.cta->rank, w.index, &w.wgmma_queue);
   int lane = first_lane(mask);
@@ -161,15 +166,23 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
       }
   } else {
     // The warp's 16 rows of the 64: the same descriptor, elements from row 16 w on.
-    job.a = {decode_wgmma_descriptor(lane_value(w, tail[0], lane), "A"), (in.mod[2] & kATransposed) != 0, 16, job.k,
-             job.types.a, 16 * static_cast<uint32_t>(job.warp_row)};
+    job.a = {decode_wgmma_descriptor(lane_value(w, tail[0], lane), "A"),
+             (in.mod[2] & kATransposed) != 0,
+             16,
+             job.k,
+             job.types.a,
+             16 * static_cast<uint32_t>(job.warp_row)};
     if (w.cta->cluster->launch->check_races)
       for_units(job.a, [&](uint32_t address, uint32_t, uint32_t) {
         if (address + 16 <= w.cta->smem.size()) note_async_read(w, lane, *w.cta, address, 16, op);
       });
   }
-  job.b = {decode_wgmma_descriptor(lane_value(w, tail[registers ? 4 : 1], lane), "B"), (in.mod[2] & kBTransposed) != 0, job.n,
-           job.k, job.types.b, 0};
+  job.b = {decode_wgmma_descriptor(lane_value(w, tail[registers ? 4 : 1], lane), "B"),
+           (in.mod[2] & kBTransposed) != 0,
+           job.n,
+           job.k,
+           job.types.b,
+           0};
   if (w.cta->cluster->launch->check_races && job.warp_row == 0)
     for_units(job.b, [&](uint32_t address, uint32_t, uint32_t) {
       if (address + 16 <= w.cta->smem.size()) note_async_read(w, lane, *w.cta, address, 16, op);
@@ -202,14 +215,17 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     f.describe_wait = [] { return std::string("waits for the wgmma groups of its warpgroup"); };
     return Action::wait;
   }
-  for_warpgroup(w, [&](Warp& other) { other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need); });
+  for_warpgroup(
+      w, [&](Warp& other) { other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need); });
   w.erase_pending([&](const PendingRegisters& p) { return !p.is_tcgen05 && p.sequence <= need; });
   while (w.wgmma_groups.size() > in.mod[0]) w.wgmma_groups.pop_front();
   return Action::next;
 }
 
 /// Orders register accesses before the first wgmma; nothing to do here but to be converged.
-Action fence(Warp& w, Fragment& f, const Instr&, Mask mask) { return aligned(w, f, mask) ? Action::next : Action::wait; }
+Action fence(Warp& w, Fragment& f, const Instr&, Mask mask) {
+  return aligned(w, f, mask) ? Action::next : Action::wait;
+}
 
 bool parse_shape(std::string_view q, uint32_t* n, uint32_t* k) {
   if (q.substr(0, 4) != "m64n") return false;
@@ -235,14 +251,17 @@ void decode_mma_async(Decode& d) {
   if (satfinite) d.fail("wgmma.satfinite is not supported");
   ScalarType td = d.need_type(), ta = d.need_type(), tb = d.need_type();
   uint32_t size = static_cast<uint32_t>(size_bytes(ta));
-  bool half = ta == ScalarType::f16 || ta == ScalarType::bf16, fp8 = ta == ScalarType::e4m3 || ta == ScalarType::e5m2;
+  bool half = ta == ScalarType::f16 || ta == ScalarType::bf16,
+       fp8 = ta == ScalarType::e4m3 || ta == ScalarType::e5m2;
   bool is_integer = is_integer_element(ta);
   if (!half && !fp8 && !is_integer && ta != ScalarType::tf32) d.fail("this wgmma type is not supported");
   if (k * size != 32) d.fail("K does not fit the element type");
   if ((half || ta == ScalarType::tf32) && ta != tb) d.fail("A and B must have the same type");
-  if (is_integer != is_integer_element(tb) || size_bytes(tb) != size_bytes(ta)) d.fail("types of A and B do not fit");
-  bool ok = td == ScalarType::f32 ? !is_integer : td == ScalarType::s32 ? is_integer
-                                                : td == ScalarType::f16 && (ta == ScalarType::f16 || fp8);
+  if (is_integer != is_integer_element(tb) || size_bytes(tb) != size_bytes(ta))
+    d.fail("types of A and B do not fit");
+  bool ok = td == ScalarType::f32   ? !is_integer
+            : td == ScalarType::s32 ? is_integer
+                                    : td == ScalarType::f16 && (ta == ScalarType::f16 || fp8);
   if (!ok) d.fail("this wgmma result type is not supported");
   if (n < 8 || n > 256 || n % 8 || (is_integer && n > 32 && n % 16)) d.fail("N is not legal");
   size_t d_registers = td == ScalarType::f16 ? n / 4 : n / 2;
@@ -283,9 +302,15 @@ void decode_wgmma(Decode& d) {
   d.need_one_of({"sync"});
   d.need_one_of({"aligned"});
   switch (what) {
-    case 0: decode_mma_async(d); return;
-    case 1: d.out.run = fence; break;
-    case 2: d.out.run = commit_group; break;
+    case 0:
+      decode_mma_async(d);
+      return;
+    case 1:
+      d.out.run = fence;
+      break;
+    case 2:
+      d.out.run = commit_group;
+      break;
     default:
       d.need_count(1, 1);
       d.out.mod[0] = static_cast<uint32_t>(d.immediate(d.parsed(0)));

@@ -36,7 +36,8 @@ void GlobalMemory::free(uint64_t address) {
 }
 
 uint8_t* GlobalMemory::find(uint64_t address, uint64_t bytes, const Allocation** hint) const {
-  if (hint && *hint && (*hint)->contains(address, bytes)) return (*hint)->data.get() + (address - (*hint)->address);
+  if (hint && *hint && (*hint)->contains(address, bytes))
+    return (*hint)->data.get() + (address - (*hint)->address);
   auto it = std::upper_bound(allocations_.begin(), allocations_.end(), address,
                              [](uint64_t a, const Allocation& b) { return a < b.address; });
   if (it == allocations_.begin()) return nullptr;

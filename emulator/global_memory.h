@@ -13,7 +13,9 @@ class GlobalMemory {
   struct Allocation {
     uint64_t address = 0, bytes = 0;
     std::unique_ptr<uint8_t[]> data;
-    bool contains(uint64_t a, uint64_t n) const { return a >= address && n <= bytes && a - address <= bytes - n; }
+    bool contains(uint64_t a, uint64_t n) const {
+      return a >= address && n <= bytes && a - address <= bytes - n;
+    }
   };
 
   uint64_t allocate(uint64_t bytes, uint64_t align);

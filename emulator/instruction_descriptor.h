@@ -17,9 +17,9 @@ struct InstructionDescriptor {
   uint32_t m = 0, n = 0, k = 0;
 };
 
-/// Throws Fault(instruction_descriptor) with the field named. `warning` gets what is legal by one source and not by
-/// another.
-InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t cta_group, bool a_in_tmem,
-                                                    std::string* warning);
+/// Throws Fault(instruction_descriptor) with the field named. `warning` gets what is legal by one source and
+/// not by another.
+InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t cta_group,
+                                                    bool a_in_tmem, std::string* warning);
 
 }  // namespace gemmtune::emulator

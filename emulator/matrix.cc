@@ -40,12 +40,23 @@ MatrixDescriptor decode_tcgen05_descriptor(uint64_t bits, const char* operand) {
   if (bits >> 52 & 1) bad(operand, "absolute leading dimension (bit 52) is not supported");
   if (bits >> 53 & 0xff) bad(operand, "bits 53-60 must be 0");
   switch (bits >> 61) {
-    case 0: d.swizzle = TensorSwizzle::none; break;
-    case 1: d.swizzle = TensorSwizzle::b128_atom32; break;
-    case 2: d.swizzle = TensorSwizzle::b128; break;
-    case 4: d.swizzle = TensorSwizzle::b64; break;
-    case 6: d.swizzle = TensorSwizzle::b32; break;
-    default: bad(operand, fmt::format("layout type {} (bits 61-63) is invalid", bits >> 61));
+    case 0:
+      d.swizzle = TensorSwizzle::none;
+      break;
+    case 1:
+      d.swizzle = TensorSwizzle::b128_atom32;
+      break;
+    case 2:
+      d.swizzle = TensorSwizzle::b128;
+      break;
+    case 4:
+      d.swizzle = TensorSwizzle::b64;
+      break;
+    case 6:
+      d.swizzle = TensorSwizzle::b32;
+      break;
+    default:
+      bad(operand, fmt::format("layout type {} (bits 61-63) is invalid", bits >> 61));
   }
   return d;
 }
@@ -97,27 +108,46 @@ const std::array<float, 256>& byte_table(ScalarType type) {
     std::array<float, 256> table{};
     for (uint32_t i = 0; i < 256; ++i) {
       switch (t) {
-        case ScalarType::u8: table[i] = static_cast<float>(i); break;
-        case ScalarType::s8: table[i] = static_cast<float>(static_cast<int8_t>(i)); break;
+        case ScalarType::u8:
+          table[i] = static_cast<float>(i);
+          break;
+        case ScalarType::s8:
+          table[i] = static_cast<float>(static_cast<int8_t>(i));
+          break;
         // Sub-byte types in byte containers: the low bits.
-        case ScalarType::e2m3: case ScalarType::e3m2: table[i] = static_cast<float>(decode_float(i & 0x3f, t)); break;
-        case ScalarType::e2m1: table[i] = static_cast<float>(decode_float(i & 0xf, t)); break;
-        default: table[i] = static_cast<float>(decode_float(i, t)); break;
+        case ScalarType::e2m3:
+        case ScalarType::e3m2:
+          table[i] = static_cast<float>(decode_float(i & 0x3f, t));
+          break;
+        case ScalarType::e2m1:
+          table[i] = static_cast<float>(decode_float(i & 0xf, t));
+          break;
+        default:
+          table[i] = static_cast<float>(decode_float(i, t));
+          break;
       }
     }
     return table;
   };
-  static const std::array<float, 256> u8 = make(ScalarType::u8), s8 = make(ScalarType::s8), e4m3 = make(ScalarType::e4m3),
-                                      e5m2 = make(ScalarType::e5m2), e2m3 = make(ScalarType::e2m3),
-                                      e3m2 = make(ScalarType::e3m2), e2m1 = make(ScalarType::e2m1);
+  static const std::array<float, 256> u8 = make(ScalarType::u8), s8 = make(ScalarType::s8),
+                                      e4m3 = make(ScalarType::e4m3), e5m2 = make(ScalarType::e5m2),
+                                      e2m3 = make(ScalarType::e2m3), e3m2 = make(ScalarType::e3m2),
+                                      e2m1 = make(ScalarType::e2m1);
   switch (type) {
-    case ScalarType::u8: return u8;
-    case ScalarType::s8: return s8;
-    case ScalarType::e5m2: return e5m2;
-    case ScalarType::e2m3: return e2m3;
-    case ScalarType::e3m2: return e3m2;
-    case ScalarType::e2m1: return e2m1;
-    default: return e4m3;
+    case ScalarType::u8:
+      return u8;
+    case ScalarType::s8:
+      return s8;
+    case ScalarType::e5m2:
+      return e5m2;
+    case ScalarType::e2m3:
+      return e2m3;
+    case ScalarType::e3m2:
+      return e3m2;
+    case ScalarType::e2m1:
+      return e2m1;
+    default:
+      return e4m3;
   }
 }
 
@@ -133,7 +163,8 @@ void f16_portable(const uint8_t* raw, uint32_t count, float* out) {
 __attribute__((target("avx,f16c"))) void f16_native(const uint8_t* raw, uint32_t count, float* out) {
   uint32_t i = 0;
   for (; i + 8 <= count; i += 8)
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(raw + 2 * i))));
+    _mm256_storeu_ps(out + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(raw + 2 * i))));
   if (i < count) f16_portable(raw + 2 * i, count - i, out + i);
 }
 #endif
@@ -174,7 +205,8 @@ void convert_elements(const uint8_t* raw, uint32_t count, ScalarType type, float
   }
 }
 
-void read_operand(const MatrixOperand& o, const std::vector<uint8_t>& smem, float* out, bool k_first, uint32_t leading) {
+void read_operand(const MatrixOperand& o, const std::vector<uint8_t>& smem, float* out, bool k_first,
+                  uint32_t leading) {
   // Gather in the order of memory's major direction, convert in one go, then lay out.
   static thread_local std::vector<uint8_t> raw;
   static thread_local std::vector<float> flat;
@@ -184,8 +216,9 @@ void read_operand(const MatrixOperand& o, const std::vector<uint8_t>& smem, floa
   uint8_t* to = raw.data();
   for_units(o, [&](uint32_t address, uint32_t, uint32_t) {
     if (address + 16 > smem.size())
-      throw Fault(Check::out_of_bounds, fmt::format("a matrix operand reaches shared offset {:#x}, the CTA has {:#x} bytes",
-                                                    address, smem.size()));
+      throw Fault(Check::out_of_bounds,
+                  fmt::format("a matrix operand reaches shared offset {:#x}, the CTA has {:#x} bytes",
+                              address, smem.size()));
     std::memcpy(to, smem.data() + address, 16);
     to += 16;
   });
@@ -197,7 +230,8 @@ void read_operand(const MatrixOperand& o, const std::vector<uint8_t>& smem, floa
   }
   convert_elements(raw.data(), static_cast<uint32_t>(elements), o.type, flat.data());
   if (flat_is_k_first == k_first) {
-    for (uint32_t r = 0; r < rows; ++r) std::memcpy(out + size_t{r} * leading, flat.data() + size_t{r} * row, row * 4);
+    for (uint32_t r = 0; r < rows; ++r)
+      std::memcpy(out + size_t{r} * leading, flat.data() + size_t{r} * row, row * 4);
     return;
   }
   for (uint32_t r0 = 0; r0 < rows; r0 += 8)

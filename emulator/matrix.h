@@ -1,4 +1,5 @@
-// Matrix operands in shared memory: descriptors, element order, conversion to f32 panels, and the multiply itself.
+// Matrix operands in shared memory: descriptors, element order, conversion to f32 panels, and the multiply
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,11 @@ struct MatrixOperand {
   bool mn_major = false;
   uint32_t mn = 0, k = 0;
   ScalarType type = ScalarType::f16;  ///< element; sub-byte types sit in bytes
-  uint32_t first_mn = 0;  ///< units before this row are skipped; results count from it
+  uint32_t first_mn = 0;              ///< units before this row are skipped; results count from it
 };
 
-/// Shared offset of the 16-byte unit that holds element (mn, k): both multiples of the unit in the major direction.
+/// Shared offset of the 16-byte unit that holds element (mn, k): both multiples of the unit in the major
+/// direction.
 uint32_t unit_address(const MatrixOperand& operand, uint32_t mn, uint32_t k);
 /// Calls visit(address, mn, k) for every 16-byte unit.
 template <class F>
@@ -47,7 +49,8 @@ void for_units(const MatrixOperand& operand, F visit) {
   }
 }
 
-/// Elements as f32, [mn][k] or (`k_first`) [k][leading]: `leading` is the distance of rows. Throws Fault out of bounds.
+/// Elements as f32, [mn][k] or (`k_first`) [k][leading]: `leading` is the distance of rows. Throws Fault out
+/// of bounds.
 void read_operand(const MatrixOperand& operand, const std::vector<uint8_t>& smem, float* out, bool k_first,
                   uint32_t leading);
 /// One element's bits as f32. tf32 keeps 10 mantissa bits (cut, ptx-facts 1.7).
@@ -56,21 +59,21 @@ void convert_elements(const uint8_t* raw, uint32_t count, ScalarType type, float
 bool is_integer_element(ScalarType type);
 
 /// c[i][0..n) (+)= a[i][0..k) x b[0..k)[0..n), f32 with fused multiply-add. c: m row pointers.
-void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                  float* const* c, bool accumulate);
+void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                  uint32_t ldb, float* const* c, bool accumulate);
 
 /// Hopper's accumulation (ptx-facts 10.2), to the bit.
 struct AccumulationRule {
-  int fraction_bits = 25;  ///< F: terms are cut to multiples of 2^(e - F)
-  int result_bits = 24;    ///< R + 1 significant bits, toward zero
+  int fraction_bits = 25;             ///< F: terms are cut to multiples of 2^(e - F)
+  int result_bits = 24;               ///< R + 1 significant bits, toward zero
   ScalarType type = ScalarType::f16;  ///< of a and b: gives the exponent of subnormal operands
-  bool f16_result = false;  ///< one rounding to nearest even instead
+  bool f16_result = false;            ///< one rounding to nearest even instead
 };
-void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                    float* const* c, bool accumulate, const AccumulationRule& rule);
+void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                    uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule);
 
 /// Uses plain f32 where the data make both agree (integers whose sums stay below 2^(result_bits)).
-void multiply_hopper(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                     float* const* c, bool accumulate, const AccumulationRule& rule);
+void multiply_hopper(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                     uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule);
 
 }  // namespace gemmtune::emulator

@@ -15,7 +15,8 @@ std::string where(const Cta& cta, uint32_t offset) {
 
 /// What the eight bytes hold: enough to notice that something else wrote over them.
 uint64_t image(const Mbarrier& b) {
-  return 0x8000000000000000ull | (b.phase & 0xffff) << 40 | uint64_t{b.pending & 0xfffff} << 20 | (b.count & 0xfffff);
+  return 0x8000000000000000ull | (b.phase & 0xffff) << 40 | uint64_t{b.pending & 0xfffff} << 20 |
+         (b.count & 0xfffff);
 }
 
 void store_image(Cta& cta, uint32_t offset, Mbarrier& b) {
@@ -44,7 +45,8 @@ void complete_if_done(Cta& cta, uint32_t offset, Mbarrier& b) {
 
 void check_exited(Cta& cta, uint32_t offset, const char* what) {
   if (cta.exited)
-    throw Fault(Check::peer_exit, fmt::format("{} on {}, which has already exited", what, where(cta, offset)));
+    throw Fault(Check::peer_exit,
+                fmt::format("{} on {}, which has already exited", what, where(cta, offset)));
 }
 
 void observe(Cta& cta, Mbarrier& b) {
@@ -61,16 +63,17 @@ void observe(Cta& cta, Mbarrier& b) {
 void mbarrier_init(Cta& cta, uint32_t offset, uint32_t count, int line) {
   if (count == 0 || count > kMaxCount)
     throw Fault(Check::mbarrier, fmt::format("{}: count {} is not 1 to 2^20-1", where(cta, offset), count));
-  if (offset % 8) throw Fault(Check::misaligned, fmt::format("{} is not aligned to 8 bytes", where(cta, offset)));
+  if (offset % 8)
+    throw Fault(Check::misaligned, fmt::format("{} is not aligned to 8 bytes", where(cta, offset)));
   if (offset < kSharedBase || offset + 8 > cta.smem.size())
-    throw Fault(Check::out_of_bounds, fmt::format("{} lies outside shared memory ({} bytes)", where(cta, offset),
-                                                  cta.smem.size()));
+    throw Fault(Check::out_of_bounds,
+                fmt::format("{} lies outside shared memory ({} bytes)", where(cta, offset), cta.smem.size()));
   if (auto it = cta.mbarriers.find(offset); it != cta.mbarriers.end()) {
     uint64_t now;
     std::memcpy(&now, cta.smem.data() + offset, 8);
     // Memory that something else has overwritten since is a barrier no more.
-    if (it->second.valid && now == it->second.memory && (it->second.phase > 0 || it->second.pending != it->second.count ||
-                                     it->second.tx_bytes != 0))
+    if (it->second.valid && now == it->second.memory &&
+        (it->second.phase > 0 || it->second.pending != it->second.count || it->second.tx_bytes != 0))
       cta.cluster->report(Severity::warning, Check::mbarrier, &cta, -1, line,
                           fmt::format("{} is initialised again without mbarrier.inval (first at line {})",
                                       where(cta, offset), it->second.init_line));
@@ -94,7 +97,8 @@ void mbarrier_invalidate(Cta& cta, uint32_t offset) {
 }
 
 Mbarrier& mbarrier_at(Cta& cta, uint32_t offset) {
-  if (offset % 8) throw Fault(Check::misaligned, fmt::format("{} is not aligned to 8 bytes", where(cta, offset)));
+  if (offset % 8)
+    throw Fault(Check::misaligned, fmt::format("{} is not aligned to 8 bytes", where(cta, offset)));
   auto it = cta.mbarriers.find(offset);
   if (it == cta.mbarriers.end() || !it->second.valid)
     throw Fault(Check::mbarrier, fmt::format("{} is not initialised", where(cta, offset)));
@@ -110,9 +114,11 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, uint32_t count, const Covered* c
   check_exited(cta, offset, "arrive");
   Mbarrier& b = mbarrier_at(cta, offset);
   if (count == 0 || count > b.pending)
-    throw Fault(Check::mbarrier,
-                fmt::format("{}: arrival of {} with {} of {} pending in phase {} (more arrivals than the barrier was "
-                            "initialised for)", where(cta, offset), count, b.pending, b.count, b.phase));
+    throw Fault(
+        Check::mbarrier,
+        fmt::format("{}: arrival of {} with {} of {} pending in phase {} (more arrivals than the barrier was "
+                    "initialised for)",
+                    where(cta, offset), count, b.pending, b.count, b.phase));
   b.pending -= count;
   if (covered) b.covered.push_back(*covered);
   complete_if_done(cta, offset, b);
@@ -120,7 +126,8 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, uint32_t count, const Covered* c
 
 void mbarrier_arrive_drop(Cta& cta, uint32_t offset, uint32_t count) {
   Mbarrier& b = mbarrier_at(cta, offset);
-  if (count > b.count) throw Fault(Check::mbarrier, fmt::format("{}: drops more than its count", where(cta, offset)));
+  if (count > b.count)
+    throw Fault(Check::mbarrier, fmt::format("{}: drops more than its count", where(cta, offset)));
   uint32_t reload = b.count - count;
   mbarrier_arrive(cta, offset, count);
   Mbarrier& after = mbarrier_at(cta, offset);
@@ -133,10 +140,12 @@ void mbarrier_expect_tx(Cta& cta, uint32_t offset, int64_t bytes) {
   check_exited(cta, offset, "expect_tx");
   Mbarrier& b = mbarrier_at(cta, offset);
   if (bytes >= kMaxTransactionBytes || b.tx_bytes + bytes > kMaxTransactionBytes)
-    throw Fault(Check::mbarrier, fmt::format("{}: tx-count overflow: {} bytes expected, {} outstanding (limit 2^20)",
-                                             where(cta, offset), bytes, b.tx_bytes));
+    throw Fault(Check::mbarrier,
+                fmt::format("{}: tx-count overflow: {} bytes expected, {} outstanding (limit 2^20)",
+                            where(cta, offset), bytes, b.tx_bytes));
   b.tx_bytes += bytes;
-  // expect_tx alone cannot complete a phase: an arrival is still pending, or the phase would have completed before.
+  // expect_tx alone cannot complete a phase: an arrival is still pending, or the phase would have completed
+  // before.
   ++cta.cluster->events;
   store_image(cta, offset, b);
 }
@@ -146,15 +155,17 @@ void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes, const Covere
   Mbarrier& b = mbarrier_at(cta, offset);
   b.tx_bytes -= bytes;
   if (b.tx_bytes < -kMaxTransactionBytes)
-    throw Fault(Check::mbarrier, fmt::format("{}: tx-count underflow: {} bytes more arrived than were expected",
-                                             where(cta, offset), -b.tx_bytes));
+    throw Fault(Check::mbarrier,
+                fmt::format("{}: tx-count underflow: {} bytes more arrived than were expected",
+                            where(cta, offset), -b.tx_bytes));
   if (covered) b.covered.push_back(*covered);
   complete_if_done(cta, offset, b);
 }
 
 void mbarrier_raise_pending(Cta& cta, uint32_t offset) {
   Mbarrier& b = mbarrier_at(cta, offset);
-  if (b.pending >= kMaxCount) throw Fault(Check::mbarrier, fmt::format("{}: pending count overflow", where(cta, offset)));
+  if (b.pending >= kMaxCount)
+    throw Fault(Check::mbarrier, fmt::format("{}: pending count overflow", where(cta, offset)));
   ++b.pending;
   store_image(cta, offset, b);
 }

@@ -18,14 +18,14 @@ struct Covered {
 };
 
 struct Mbarrier {
-  uint32_t count = 0;    ///< arrivals of a phase
-  uint32_t pending = 0;  ///< still missing in this phase
-  int64_t tx_bytes = 0;  ///< expected minus completed
-  uint64_t phase = 0;    ///< completed phases; parity of the current one is its lowest bit
+  uint32_t count = 0;     ///< arrivals of a phase
+  uint32_t pending = 0;   ///< still missing in this phase
+  int64_t tx_bytes = 0;   ///< expected minus completed
+  uint64_t phase = 0;     ///< completed phases; parity of the current one is its lowest bit
   uint64_t observed = 0;  ///< highest phase number (counted from 1) whose completion a waiter saw
   int32_t init_line = 0;
   bool valid = true;
-  uint64_t memory = 0;  ///< the eight bytes as they must stand in shared memory
+  uint64_t memory = 0;                           ///< the eight bytes as they must stand in shared memory
   std::vector<Covered> covered, covered_before;  ///< by the current phase, by the one completed last
 };
 

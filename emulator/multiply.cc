@@ -18,24 +18,31 @@ typedef float Vec16 __attribute__((vector_size(64)));
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 template <class V>
-ALWAYS_INLINE void load(V& v, const float* p) { __builtin_memcpy(&v, p, sizeof(V)); }
+ALWAYS_INLINE void load(V& v, const float* p) {
+  __builtin_memcpy(&v, p, sizeof(V));
+}
 template <class V>
-ALWAYS_INLINE void store(float* p, const V& v) { __builtin_memcpy(p, &v, sizeof(V)); }
+ALWAYS_INLINE void store(float* p, const V& v) {
+  __builtin_memcpy(p, &v, sizeof(V));
+}
 
 /// kRows x (kVectors of V) of C in registers over all of K.
 template <class V, int kRows, int kVectors>
-ALWAYS_INLINE void tile(uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb, float* const* c, uint32_t n0,
-                        bool accumulate) {
+ALWAYS_INLINE void tile(uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
+                        float* const* c, uint32_t n0, bool accumulate) {
   constexpr uint32_t kWidth = sizeof(V) / sizeof(float);
   V sum[kRows][kVectors];
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) {
-      if (accumulate) load(sum[i][j], c[i] + n0 + static_cast<uint32_t>(j) * kWidth);
-      else sum[i][j] = V{};
+      if (accumulate)
+        load(sum[i][j], c[i] + n0 + static_cast<uint32_t>(j) * kWidth);
+      else
+        sum[i][j] = V{};
     }
   for (uint32_t p = 0; p < k; ++p) {
     V y[kVectors];
-    for (int j = 0; j < kVectors; ++j) load(y[j], b + size_t{p} * ldb + n0 + static_cast<uint32_t>(j) * kWidth);
+    for (int j = 0; j < kVectors; ++j)
+      load(y[j], b + size_t{p} * ldb + n0 + static_cast<uint32_t>(j) * kWidth);
     for (int i = 0; i < kRows; ++i) {
       V x = V{} + a[static_cast<size_t>(i) * lda + p];
       for (int j = 0; j < kVectors; ++j) sum[i][j] += x * y[j];
@@ -46,8 +53,8 @@ ALWAYS_INLINE void tile(uint32_t k, const float* a, uint32_t lda, const float* b
 }
 
 template <class V, int kRows, int kVectors>
-ALWAYS_INLINE void multiply(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                            float* const* c, bool accumulate) {
+ALWAYS_INLINE void multiply(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                            uint32_t ldb, float* const* c, bool accumulate) {
   constexpr uint32_t kStep = kVectors * sizeof(V) / sizeof(float);
   for (uint32_t n0 = 0; n0 < n;) {
     if (n0 + kStep <= n) {
@@ -58,27 +65,30 @@ ALWAYS_INLINE void multiply(uint32_t m, uint32_t n, uint32_t k, const float* a, 
       n0 += kStep;
     } else {
       // N is a multiple of 8 everywhere.
-      for (uint32_t i = 0; i < m; ++i) tile<Vec4, 1, 2>(k, a + size_t{i} * lda, lda, b, ldb, c + i, n0, accumulate);
+      for (uint32_t i = 0; i < m; ++i)
+        tile<Vec4, 1, 2>(k, a + size_t{i} * lda, lda, b, ldb, c + i, n0, accumulate);
       n0 += 8;
     }
   }
 }
 
-using Multiply = void (*)(uint32_t, uint32_t, uint32_t, const float*, uint32_t, const float*, uint32_t, float* const*, bool);
+using Multiply = void (*)(uint32_t, uint32_t, uint32_t, const float*, uint32_t, const float*, uint32_t,
+                          float* const*, bool);
 
-void multiply_portable(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                       float* const* c, bool accumulate) {
+void multiply_portable(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                       uint32_t ldb, float* const* c, bool accumulate) {
   multiply<Vec4, 2, 4>(m, n, k, a, lda, b, ldb, c, accumulate);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void multiply_avx2(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda,
-                                                       const float* b, uint32_t ldb, float* const* c, bool accumulate) {
+__attribute__((target("avx2,fma"))) void multiply_avx2(uint32_t m, uint32_t n, uint32_t k, const float* a,
+                                                       uint32_t lda, const float* b, uint32_t ldb,
+                                                       float* const* c, bool accumulate) {
   multiply<Vec8, 4, 2>(m, n, k, a, lda, b, ldb, c, accumulate);
 }
-__attribute__((target("avx512f,fma"))) void multiply_avx512(uint32_t m, uint32_t n, uint32_t k, const float* a,
-                                                            uint32_t lda, const float* b, uint32_t ldb, float* const* c,
-                                                            bool accumulate) {
+__attribute__((target("avx512f,fma"))) void multiply_avx512(uint32_t m, uint32_t n, uint32_t k,
+                                                            const float* a, uint32_t lda, const float* b,
+                                                            uint32_t ldb, float* const* c, bool accumulate) {
   multiply<Vec16, 8, 2>(m, n, k, a, lda, b, ldb, c, accumulate);
 }
 #endif
@@ -115,7 +125,8 @@ float cut(double v, int bits) {
   double units = std::trunc(std::ldexp(magnitude, -quantum));
   double r = std::ldexp(units, quantum);
   if (r == 0) return 0.0f;
-  if (r > static_cast<double>(std::numeric_limits<float>::max())) return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(v));
+  if (r > static_cast<double>(std::numeric_limits<float>::max()))
+    return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(v));
   return static_cast<float>(v < 0 ? -r : r);
 }
 
@@ -128,14 +139,14 @@ float special_sum(uint32_t k, const float* a, const float* b, uint32_t ldb, floa
 
 }  // namespace
 
-void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                  float* const* c, bool accumulate) {
+void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                  uint32_t ldb, float* const* c, bool accumulate) {
   static const Multiply run = pick_multiply();
   run(m, n, k, a, lda, b, ldb, c, accumulate);
 }
 
-void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                    float* const* c, bool accumulate, const AccumulationRule& rule) {
+void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                    uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule) {
   int least = least_exponent(rule.type);
   constexpr int kNone = -100000;
   std::vector<int> ea(size_t{m} * k), eb(size_t{k} * n);
@@ -169,19 +180,23 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
       // Every term is an integer below 2^(F+2) after the cut, so the sum is exact in double.
       int64_t sum = static_cast<int64_t>(static_cast<double>(d) * up);
       for (uint32_t p = 0; p < k; ++p) {
-        double product = static_cast<double>(a[size_t{i} * lda + p]) * static_cast<double>(b[size_t{p} * ldb + j]);
+        double product =
+            static_cast<double>(a[size_t{i} * lda + p]) * static_cast<double>(b[size_t{p} * ldb + j]);
         sum += static_cast<int64_t>(product * up);
       }
       double exact = static_cast<double>(sum) * down;
       if (rule.f16_result)
-        c[i][j] = exact == 0 ? 0.0f : static_cast<float>(decode_float(encode_float(exact, ScalarType::f16), ScalarType::f16));
+        c[i][j] =
+            exact == 0
+                ? 0.0f
+                : static_cast<float>(decode_float(encode_float(exact, ScalarType::f16), ScalarType::f16));
       else
         c[i][j] = cut(exact, rule.result_bits);
     }
 }
 
-void multiply_hopper(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b, uint32_t ldb,
-                     float* const* c, bool accumulate, const AccumulationRule& rule) {
+void multiply_hopper(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
+                     uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule) {
   // Integers: sums below the limit are exact in f32, and the rule cuts nothing.
   auto integers = [](const float* v, uint32_t count, float& most) {
     bool whole = true;

@@ -7,9 +7,10 @@
 namespace gemmtune::emulator {
 namespace {
 
-constexpr FloatFormat kF16{5, 10, 15, true, true}, kBf16{8, 7, 127, true, true}, kTf32{8, 10, 127, true, true},
-    kF32{8, 23, 127, true, true}, kE4m3{4, 3, 7, false, true}, kE5m2{5, 2, 15, true, true},
-    kE2m3{2, 3, 1, false, false}, kE3m2{3, 2, 3, false, false}, kE2m1{2, 1, 1, false, false};
+constexpr FloatFormat kF16{5, 10, 15, true, true}, kBf16{8, 7, 127, true, true},
+    kTf32{8, 10, 127, true, true}, kF32{8, 23, 127, true, true}, kE4m3{4, 3, 7, false, true},
+    kE5m2{5, 2, 15, true, true}, kE2m3{2, 3, 1, false, false}, kE3m2{3, 2, 3, false, false},
+    kE2m1{2, 1, 1, false, false};
 
 uint32_t largest(const FloatFormat& f) {
   uint32_t all = (1u << (f.exponent_bits + f.mantissa_bits)) - 1;
@@ -27,15 +28,24 @@ uint32_t canonical_nan(ScalarType type, const FloatFormat& f) {
 
 const FloatFormat& float_format(ScalarType type) {
   switch (type) {
-    case ScalarType::f16: return kF16;
-    case ScalarType::bf16: return kBf16;
-    case ScalarType::tf32: return kTf32;
-    case ScalarType::e4m3: return kE4m3;
-    case ScalarType::e5m2: return kE5m2;
-    case ScalarType::e2m3: return kE2m3;
-    case ScalarType::e3m2: return kE3m2;
-    case ScalarType::e2m1: return kE2m1;
-    default: return kF32;
+    case ScalarType::f16:
+      return kF16;
+    case ScalarType::bf16:
+      return kBf16;
+    case ScalarType::tf32:
+      return kTf32;
+    case ScalarType::e4m3:
+      return kE4m3;
+    case ScalarType::e5m2:
+      return kE5m2;
+    case ScalarType::e2m3:
+      return kE2m3;
+    case ScalarType::e3m2:
+      return kE3m2;
+    case ScalarType::e2m1:
+      return kE2m1;
+    default:
+      return kF32;
   }
 }
 
@@ -55,9 +65,12 @@ uint32_t encode_float(double value, ScalarType type, Rounding rounding, bool sat
     bool toward_finite = rounding == Rounding::zero || (rounding == Rounding::down && !negative) ||
                          (rounding == Rounding::up && negative);
     uint32_t bits;
-    if (satfinite || (toward_finite && !std::isinf(value))) bits = largest(f);
-    else if (f.has_infinity) bits = ((1u << f.exponent_bits) - 1) << f.mantissa_bits;
-    else bits = f.has_nan ? canonical_nan(type, f) : largest(f);
+    if (satfinite || (toward_finite && !std::isinf(value)))
+      bits = largest(f);
+    else if (f.has_infinity)
+      bits = ((1u << f.exponent_bits) - 1) << f.mantissa_bits;
+    else
+      bits = f.has_nan ? canonical_nan(type, f) : largest(f);
     return (sign | bits) << shift_out;
   };
   if (std::isinf(value)) return overflow();
@@ -70,11 +83,20 @@ uint32_t encode_float(double value, ScalarType type, Rounding rounding, bool sat
   uint64_t units = static_cast<uint64_t>(whole);
   bool up = false;
   switch (rounding) {
-    case Rounding::nearest_even: up = rest > 0.5 || (rest == 0.5 && (units & 1)); break;
-    case Rounding::nearest_away: up = rest >= 0.5; break;
-    case Rounding::zero: break;
-    case Rounding::down: up = negative && rest > 0; break;
-    case Rounding::up: up = !negative && rest > 0; break;
+    case Rounding::nearest_even:
+      up = rest > 0.5 || (rest == 0.5 && (units & 1));
+      break;
+    case Rounding::nearest_away:
+      up = rest >= 0.5;
+      break;
+    case Rounding::zero:
+      break;
+    case Rounding::down:
+      up = negative && rest > 0;
+      break;
+    case Rounding::up:
+      up = !negative && rest > 0;
+      break;
   }
   units += up;
   // A carry into the exponent field adds correctly: subnormal to normal, and 1.11.. to the next binade.
@@ -99,7 +121,8 @@ double decode_float(uint32_t bits, ScalarType type) {
   } else if (exponent == 0) {
     value = std::ldexp(mantissa, 1 - f.bias - f.mantissa_bits);
   } else {
-    value = std::ldexp(mantissa + (1u << f.mantissa_bits), static_cast<int>(exponent) - f.bias - f.mantissa_bits);
+    value =
+        std::ldexp(mantissa + (1u << f.mantissa_bits), static_cast<int>(exponent) - f.bias - f.mantissa_bits);
   }
   return negative ? -value : value;
 }

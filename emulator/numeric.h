@@ -17,8 +17,8 @@ const FloatFormat& float_format(ScalarType type);
 
 enum class Rounding : uint8_t { nearest_even, zero, down, up, nearest_away };
 
-/// Exact value to the format. Overflow gives infinity, or the largest value with `satfinite` (and in formats without
-/// infinity when it is given; else NaN). NaN gives the type's canonical NaN.
+/// Exact value to the format. Overflow gives infinity, or the largest value with `satfinite` (and in formats
+/// without infinity when it is given; else NaN). NaN gives the type's canonical NaN.
 uint32_t encode_float(double value, ScalarType type, Rounding rounding = Rounding::nearest_even,
                       bool satfinite = false);
 double decode_float(uint32_t bits, ScalarType type);

@@ -28,8 +28,9 @@ enum class Action : uint8_t {
 
 using Handler = Action (*)(Warp&, Fragment&, const Instr&, Mask);
 
-/// Registers live in a byte array per warp, lane-major inside a register: 4, 8 or 16 bytes a lane; a predicate is one
-/// 32-bit lane mask. Immediates sit in a pool of the same layout, so handlers never ask which of both it is.
+/// Registers live in a byte array per warp, lane-major inside a register: 4, 8 or 16 bytes a lane; a
+/// predicate is one 32-bit lane mask. Immediates sit in a pool of the same layout, so handlers never ask
+/// which of both it is.
 struct Operand {
   enum class Kind : uint8_t { none, reg, constant };
   Kind kind = Kind::none;
@@ -64,7 +65,9 @@ struct PlacedVariable {
   const Variable* variable;
 };
 
-struct FunctionParam { uint32_t offset, bytes; };  ///< in the lane's local memory
+struct FunctionParam {
+  uint32_t offset, bytes;
+};  ///< in the lane's local memory
 
 struct Function {
   std::string name;
@@ -72,7 +75,8 @@ struct Function {
   uint32_t entry_pc = 0;
   std::vector<FunctionParam> params, results;  ///< .func: local memory; entry: parameter block
   uint32_t param_bytes = 0;                    ///< entry
-  uint32_t register_bytes = 0, local_bytes = 0;  ///< entry: all a warp (a lane) needs, called functions included
+  uint32_t register_bytes = 0,
+           local_bytes = 0;  ///< entry: all a warp (a lane) needs, called functions included
   std::array<uint32_t, 3> required_block{}, max_block{}, required_cluster{};
   bool explicit_cluster = false;
   int max_registers = 0;
@@ -103,8 +107,8 @@ struct Program {
   std::deque<std::vector<Operand>> operand_lists;
   std::deque<CallSite> calls;
   std::deque<std::vector<uint32_t>> jump_tables;
-  /// Clusters may influence each other through memory (atomics, volatile or acquiring loads): they then share one
-  /// host thread.
+  /// Clusters may influence each other through memory (atomics, volatile or acquiring loads): they then share
+  /// one host thread.
   bool clusters_communicate = false;
   bool has_target(std::string_view prefix) const { return target.rfind(prefix, 0) == 0; }
   const Function* find_entry(std::string_view name) const {

@@ -18,10 +18,10 @@ enum class StateSpace : uint8_t { none, reg, global, constant, shared, local, pa
 struct ParsedOperand {
   enum class Kind : uint8_t { sink, name, integer, f32, f64, vector, address, pair, list };
   Kind kind = Kind::sink;
-  bool negated = false;            ///< "!p"
-  std::string_view name;           ///< register, label, symbol; with component: "%tid.x"
-  uint64_t bits = 0;               ///< integer (two's complement), f32 or f64 bits
-  int64_t offset = 0;              ///< address: "[base + offset]"; name: "symbol + offset"
+  bool negated = false;              ///< "!p"
+  std::string_view name;             ///< register, label, symbol; with component: "%tid.x"
+  uint64_t bits = 0;                 ///< integer (two's complement), f32 or f64 bits
+  int64_t offset = 0;                ///< address: "[base + offset]"; name: "symbol + offset"
   std::vector<ParsedOperand> parts;  ///< vector, list, pair; address: base, then further elements ("{c0,c1}")
 };
 
@@ -43,16 +43,25 @@ struct Variable {
   ScalarType type = ScalarType::b8;
   int align = 1;
   uint64_t bytes = 0;
-  bool unsized = false;    ///< "extern .shared x[]"
+  bool unsized = false;  ///< "extern .shared x[]"
   bool is_extern = false;
   std::vector<uint8_t> init;
   /// Bytes of `init` that hold the address of a symbol: (offset, symbol, addend, width, generic).
-  struct Relocation { uint64_t offset; std::string symbol; int64_t addend; int width; bool generic; };
+  struct Relocation {
+    uint64_t offset;
+    std::string symbol;
+    int64_t addend;
+    int width;
+    bool generic;
+  };
   std::vector<Relocation> relocations;
   int line = 0;
 };
 
-struct Register { std::string_view name; ScalarType type; };
+struct Register {
+  std::string_view name;
+  ScalarType type;
+};
 
 /// A brace level. Names declared inside hide outer ones.
 struct Scope {

@@ -7,7 +7,9 @@
 namespace gemmtune::emulator {
 namespace {
 
-bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%'; }
+bool is_alpha(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_alpha(c) || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
@@ -29,7 +31,8 @@ class Lexer {
       Token token = next();
       token.line = line;
       token.glued = glued;
-      if (token.text.empty() && token.kind != TokenKind::string) token.text = text_.substr(start, at_ - start);
+      if (token.text.empty() && token.kind != TokenKind::string)
+        token.text = text_.substr(start, at_ - start);
       tokens.push_back(token);
     }
     tokens.push_back({TokenKind::end, {}, line_, false});
@@ -90,8 +93,8 @@ class Lexer {
       }
       char exponent = text_[at_ - 1];
       bool hex = at_ - start > 1 && (text_[start + 1] == 'x' || text_[start + 1] == 'X');
-      bool bits = at_ - start > 1 && (text_[start + 1] == 'f' || text_[start + 1] == 'F' || text_[start + 1] == 'd' ||
-                                      text_[start + 1] == 'D');
+      bool bits = at_ - start > 1 && (text_[start + 1] == 'f' || text_[start + 1] == 'F' ||
+                                      text_[start + 1] == 'd' || text_[start + 1] == 'D');
       if (!hex && !bits && (exponent == 'e' || exponent == 'E') && (peek() == '-' || peek() == '+')) {
         ++at_;
         while (is_digit(peek())) ++at_;

@@ -10,7 +10,8 @@
 namespace gemmtune::emulator {
 namespace {
 
-/// Largest sum of static variables a module may declare. Random text must not make the emulator allocate gigabytes.
+/// Largest sum of static variables a module may declare. Random text must not make the emulator allocate
+/// gigabytes.
 constexpr uint64_t kMaxVariableBytes = 1 << 28;
 constexpr int kMaxNesting = 64;
 constexpr uint64_t kMaxRegisterRange = 1 << 20;
@@ -91,7 +92,8 @@ class Parser {
 
   uint64_t integer() {
     bool negative = accept("-");
-    if (peek().kind != TokenKind::number) fail("expected an integer before '" + std::string(peek().text) + "'");
+    if (peek().kind != TokenKind::number)
+      fail("expected an integer before '" + std::string(peek().text) + "'");
     ParsedOperand::Kind kind;
     uint64_t value = number_bits(take(), &kind);
     if (kind != ParsedOperand::Kind::integer) fail("expected an integer");
@@ -146,7 +148,8 @@ class Parser {
 
   void declaration() {
     bool is_extern = false;
-    while (is_directive("extern") || is_directive("visible") || is_directive("weak") || is_directive("common"))
+    while (is_directive("extern") || is_directive("visible") || is_directive("weak") ||
+           is_directive("common"))
       is_extern |= take().text == "extern";
     if (is_directive("entry") || is_directive("func")) {
       function();
@@ -182,8 +185,10 @@ class Parser {
         // ".param .u64 .ptr .global .align 16 name": describes what the pointer points to, not the parameter.
         while (peek().kind == TokenKind::directive) {
           std::string_view what = take().text;
-          if (what == "align") integer();
-          else if (!space_of(what)) fail("unexpected '." + std::string(what) + "' behind .ptr");
+          if (what == "align")
+            integer();
+          else if (!space_of(what))
+            fail("unexpected '." + std::string(what) + "' behind .ptr");
         }
       } else if (d == "v2" || d == "v4" || d == "v8") {
         vector_length_ = static_cast<uint64_t>(d[1] - '0');
@@ -208,7 +213,8 @@ class Parser {
         continue;
       }
       uint64_t n = integer();
-      if (n > kMaxVariableBytes || count * n > kMaxVariableBytes) fail("variable '" + v.name + "' is too large");
+      if (n > kMaxVariableBytes || count * n > kMaxVariableBytes)
+        fail("variable '" + v.name + "' is too large");
       count *= n;
       expect("]");
     }
@@ -249,8 +255,10 @@ class Parser {
     if (depth > kMaxNesting) fail("initial values are nested too deeply");
     expect("{");
     while (!accept("}")) {
-      if (is("{")) init_list(v, element, depth + 1);
-      else init_value(v, element);
+      if (is("{"))
+        init_list(v, element, depth + 1);
+      else
+        init_value(v, element);
       if (!is("}")) expect(",");
     }
   }
@@ -389,15 +397,23 @@ class Parser {
 
   void function_directive(ParsedFunction& f) {
     std::string_view d = take().text;
-    if (d == "maxntid") triple(f.max_block);
-    else if (d == "reqntid") triple(f.required_block);
-    else if (d == "reqnctapercluster") triple(f.required_cluster);
-    else if (d == "explicitcluster") f.explicit_cluster = true;
-    else if (d == "maxnreg") f.max_registers = static_cast<int>(integer());
-    else if (d == "minnctapersm" || d == "maxnctapersm" || d == "maxclusterrank") integer();
-    else if (d == "noreturn" || d == "blocksareclusters") {}
-    else if (d == "pragma") pragma();
-    else fail("unknown function directive '." + std::string(d) + "'");
+    if (d == "maxntid")
+      triple(f.max_block);
+    else if (d == "reqntid")
+      triple(f.required_block);
+    else if (d == "reqnctapercluster")
+      triple(f.required_cluster);
+    else if (d == "explicitcluster")
+      f.explicit_cluster = true;
+    else if (d == "maxnreg")
+      f.max_registers = static_cast<int>(integer());
+    else if (d == "minnctapersm" || d == "maxnctapersm" || d == "maxclusterrank")
+      integer();
+    else if (d == "noreturn" || d == "blocksareclusters") {
+    } else if (d == "pragma")
+      pragma();
+    else
+      fail("unknown function directive '." + std::string(d) + "'");
   }
 
   void pragma() {
@@ -561,8 +577,10 @@ class Parser {
       if (peek().kind != TokenKind::number) fail("unexpected '" + std::string(peek().text) + "'");
       op.bits = number_bits(take(), &op.kind);
       if (negative) {
-        if (op.kind == ParsedOperand::Kind::integer) op.bits = 0 - op.bits;
-        else op.bits ^= op.kind == ParsedOperand::Kind::f32 ? 1ull << 31 : 1ull << 63;
+        if (op.kind == ParsedOperand::Kind::integer)
+          op.bits = 0 - op.bits;
+        else
+          op.bits ^= op.kind == ParsedOperand::Kind::f32 ? 1ull << 31 : 1ull << 63;
       }
       // Constant expressions such as "4+8" do not occur in generated code, but offsets of addresses do.
       return op;

@@ -6,7 +6,8 @@
 
 namespace gemmtune::emulator {
 
-/// `eager`: at issue. `lazy`: only when no warp can go on. `random`: warps and operations in an order drawn from the seed.
+/// `eager`: at issue. `lazy`: only when no warp can go on. `random`: warps and operations in an order drawn
+/// from the seed.
 enum class SchedulePolicy : uint8_t { eager, lazy, random };
 
 struct Schedule {

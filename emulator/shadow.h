@@ -1,4 +1,5 @@
-// What is known of every 16 bytes of shared memory beside their content: who wrote last and through which proxy.
+// What is known of every 16 bytes of shared memory beside their content: who wrote last and through which
+// proxy.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,10 @@ template <class F>
 Action fill(Warp& w, const Instr& in, F value) {
   for (int lane = 0; lane < 32; ++lane) {
     uint64_t v = value(lane);
-    if (in.ops[0].width == 8) w.reg<uint64_t>(in.ops[0])[lane] = v;
-    else w.reg<uint32_t>(in.ops[0])[lane] = static_cast<uint32_t>(v);
+    if (in.ops[0].width == 8)
+      w.reg<uint64_t>(in.ops[0])[lane] = v;
+    else
+      w.reg<uint32_t>(in.ops[0])[lane] = static_cast<uint32_t>(v);
   }
   return Action::next;
 }
@@ -37,25 +39,42 @@ Action uniform(Warp& w, Fragment& f, const Instr& in, Mask) {
 
 const Launch& launch(const Warp& w) { return *w.cta->cluster->launch; }
 
-template <int kAxis> uint64_t ntid(const Warp& w, const Fragment&) { return pick(launch(w).config.block, kAxis); }
-template <int kAxis> uint64_t ctaid(const Warp& w, const Fragment&) { return pick(w.cta->ctaid, kAxis); }
-template <int kAxis> uint64_t nctaid(const Warp& w, const Fragment&) { return pick(launch(w).config.grid, kAxis); }
-template <int kAxis> uint64_t cluster_nctaid(const Warp& w, const Fragment&) {
+template <int kAxis>
+uint64_t ntid(const Warp& w, const Fragment&) {
+  return pick(launch(w).config.block, kAxis);
+}
+template <int kAxis>
+uint64_t ctaid(const Warp& w, const Fragment&) {
+  return pick(w.cta->ctaid, kAxis);
+}
+template <int kAxis>
+uint64_t nctaid(const Warp& w, const Fragment&) {
+  return pick(launch(w).config.grid, kAxis);
+}
+template <int kAxis>
+uint64_t cluster_nctaid(const Warp& w, const Fragment&) {
   return pick(launch(w).config.cluster, kAxis);
 }
-template <int kAxis> uint64_t cluster_ctaid(const Warp& w, const Fragment&) {
+template <int kAxis>
+uint64_t cluster_ctaid(const Warp& w, const Fragment&) {
   return pick(w.cta->ctaid, kAxis) % pick(launch(w).config.cluster, kAxis);
 }
-template <int kAxis> uint64_t clusterid(const Warp& w, const Fragment&) {
+template <int kAxis>
+uint64_t clusterid(const Warp& w, const Fragment&) {
   return pick(w.cta->ctaid, kAxis) / pick(launch(w).config.cluster, kAxis);
 }
-template <int kAxis> uint64_t nclusterid(const Warp& w, const Fragment&) { return pick(launch(w).cluster_grid, kAxis); }
+template <int kAxis>
+uint64_t nclusterid(const Warp& w, const Fragment&) {
+  return pick(launch(w).cluster_grid, kAxis);
+}
 
 uint64_t rank(const Warp& w, const Fragment&) { return w.cta->rank; }
 uint64_t cluster_size(const Warp& w, const Fragment&) { return launch(w).cluster_size; }
 uint64_t warp_id(const Warp& w, const Fragment&) { return static_cast<uint64_t>(w.index); }
 uint64_t warp_count(const Warp& w, const Fragment&) { return launch(w).warps; }
-uint64_t sm_id(const Warp& w, const Fragment&) { return w.cta->cluster->slot * launch(w).cluster_size + w.cta->rank; }
+uint64_t sm_id(const Warp& w, const Fragment&) {
+  return w.cta->cluster->slot * launch(w).cluster_size + w.cta->rank;
+}
 uint64_t sm_count(const Warp& w, const Fragment&) { return static_cast<uint64_t>(launch(w).config.sm_count); }
 uint64_t zero(const Warp&, const Fragment&) { return 0; }
 uint64_t explicit_cluster(const Warp& w, const Fragment&) { return launch(w).cluster_size > 1; }
@@ -73,17 +92,24 @@ Action lanemask(Warp& w, Fragment&, const Instr& in, Mask) {
   return fill(w, in, [](int lane) -> uint32_t {
     uint32_t bit = 1u << lane;
     switch (kKind) {
-      case 0: return bit;
-      case 1: return bit - 1;
-      case 2: return bit | (bit - 1);
-      case 3: return ~(bit | (bit - 1));
-      default: return ~(bit - 1);
+      case 0:
+        return bit;
+      case 1:
+        return bit - 1;
+      case 2:
+        return bit | (bit - 1);
+      case 3:
+        return ~(bit | (bit - 1));
+      default:
+        return ~(bit - 1);
     }
   });
 }
 
-#define AXES(text, function)                                                                   \
-  {text ".x", 4, uniform<function<0>>}, {text ".y", 4, uniform<function<1>>}, {text ".z", 4, uniform<function<2>>}
+#define AXES(text, function)                                                    \
+  {text ".x", 4, uniform<function<0>>}, {text ".y", 4, uniform<function<1>>}, { \
+    text ".z", 4, uniform<function<2>>                                          \
+  }
 
 constexpr SpecialRegister kRegisters[] = {
     {"%tid.x", 4, tid<0>},

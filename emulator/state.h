@@ -1,4 +1,5 @@
-// The machine while a kernel runs: launch, cluster, CTA, warp, and the lanes of a warp that stand at one instruction.
+// The machine while a kernel runs: launch, cluster, CTA, warp, and the lanes of a warp that stand at one
+// instruction.
 #pragma once
 
 #include <array>
@@ -28,21 +29,23 @@ namespace gemmtune::emulator {
 struct Cta;
 struct Cluster;
 
-struct Frame { uint32_t return_pc; const CallSite* call; };
+struct Frame {
+  uint32_t return_pc;
+  const CallSite* call;
+};
 
-/// Lanes of a warp that stand at the same instruction. Lanes of one warp may be in several fragments; those that meet
-/// at one instruction merge again.
+/// Lanes of a warp that stand at the same instruction. Lanes of one warp may be in several fragments; those
+/// that meet at one instruction merge again.
 struct Fragment {
   enum class State : uint8_t { unused, ready, waiting, converging };
   State state = State::unused;
   uint8_t step = 0;  ///< of an instruction that arrives first and waits then
   Mask mask = 0;
   uint32_t pc = 0;
-  uint32_t turns = 0;  ///< quanta used up; fewer go first
+  uint32_t turns = 0;                 ///< quanta used up; fewer go first
   const uint64_t* counter = nullptr;  ///< waiting: wakes when it differs from `seen`
   uint64_t seen = 0;
   uint64_t token = 0;
-  std::string waits_for;  ///< filled on demand, for the deadlock report
   std::function<std::string()> describe_wait;
   std::vector<Frame> stack;
 
@@ -62,13 +65,18 @@ struct PendingRegisters {
 
 /// Bulk copies of one thread, closed into groups by commit_group.
 struct ThreadGroups {
-  struct Copy { uint32_t operation; bool read = false, written = false; };
+  struct Copy {
+    uint32_t operation;
+    bool read = false, written = false;
+  };
   std::vector<std::shared_ptr<Copy>> open;  ///< since the last commit
   std::deque<std::vector<std::shared_ptr<Copy>>> committed;
 };
 
 /// A cp.async whose completion its thread has not waited for.
-struct SmallCopy { uint32_t operation, offset, bytes; };
+struct SmallCopy {
+  uint32_t operation, offset, bytes;
+};
 
 struct Warp {
   Cta* cta = nullptr;
@@ -77,7 +85,7 @@ struct Warp {
   std::unique_ptr<uint8_t[]> registers;
   std::unique_ptr<uint8_t[]> local;  ///< 32 frames
   std::array<Fragment, 32> fragments;
-  uint32_t used = 0;  ///< bit set of fragments
+  uint32_t used = 0;     ///< bit set of fragments
   uint64_t version = 0;  ///< bumped when lanes exit, move or merge: what converging fragments wait on
   const GlobalMemory::Allocation* hint = nullptr;
   const Instr* current = nullptr;
@@ -90,19 +98,20 @@ struct Warp {
   // Asynchronous state of the warp.
   InOrder tmem_loads, tmem_stores, wgmma_queue;
   std::deque<uint64_t> wgmma_groups;  ///< wgmma_queue.issued at each commit_group not yet waited for
-  uint64_t async_version = 0;  ///< bumped by every completion that a wait_group may look at
+  uint64_t async_version = 0;         ///< bumped by every completion that a wait_group may look at
   std::vector<PendingRegisters> pending_registers;
   std::vector<uint16_t> pending_index;  ///< by register offset / 64: place in pending_registers + 1, or 0
   void add_pending(const PendingRegisters& p);
   template <class F>
   void erase_pending(F done);
-  std::array<ThreadGroups, 32> bulk_groups;   ///< cp.async.bulk
+  std::array<ThreadGroups, 32> bulk_groups;  ///< cp.async.bulk
   // cp.async of each lane: counts of copies, the count at each commit_group, and where they write.
   std::array<uint64_t, 32> small_issued{}, small_done{};
   std::array<std::deque<uint64_t>, 32> small_marks;
   std::array<std::deque<SmallCopy>, 32> small_places;
   std::map<int, std::unique_ptr<InOrder>> tensor_queues;  ///< tcgen05 work of each lane
-  std::vector<std::pair<uint32_t, uint32_t>> touched_by_loads, touched_by_stores;  ///< TMEM (column, columns) since the wait
+  std::vector<std::pair<uint32_t, uint32_t>> touched_by_loads,
+      touched_by_stores;          ///< TMEM (column, columns) since the wait
   uint64_t last_after_fence = 0;  ///< tick of tcgen05.fence::after_thread_sync
   uint64_t last_before_fence = 0;
 
@@ -170,7 +179,8 @@ struct Cluster {
   uint64_t last_event_instructions = 0, last_events = 0;
 
   enum class Status { progress, blocked, finished };
-  /// Runs until nothing can go on without new work from outside, everything has exited, or the budget is used.
+  /// Runs until nothing can go on without new work from outside, everything has exited, or the budget is
+  /// used.
   Status step(uint64_t budget);
   void report(Severity severity, Check check, const Cta* cta, int warp, int line, const std::string& message);
   void fail(Check check, const Cta* cta, int warp, int line, const std::string& message) {

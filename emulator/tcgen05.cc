@@ -14,7 +14,9 @@ std::vector<Cta*> tcgen05_ctas(Warp& w, uint32_t cta_group) {
   std::vector<Cta*> pair = {cluster.ctas[even].get(), cluster.ctas[even + 1].get()};
   for (Cta* cta : pair)
     if (cta->exited)
-      throw Fault(Check::peer_exit, fmt::format("CTA rank {} of the pair has exited while cta_group::2 work is issued", cta->rank));
+      throw Fault(
+          Check::peer_exit,
+          fmt::format("CTA rank {} of the pair has exited while cta_group::2 work is issued", cta->rank));
   return pair;
 }
 
@@ -26,8 +28,8 @@ InOrder& tensor_queue(Warp& w, int lane) {
 
 void check_columns(const Cta& cta, uint32_t column, uint32_t columns) {
   if (cta.tmem.allocated(column, columns)) return;
-  throw Fault(Check::tmem, fmt::format("columns {} to {} of tensor memory in CTA rank {} are not allocated", column,
-                                       column + columns - 1, cta.rank));
+  throw Fault(Check::tmem, fmt::format("columns {} to {} of tensor memory in CTA rank {} are not allocated",
+                                       column, column + columns - 1, cta.rank));
 }
 
 uint32_t take_cta_group(Decode& d) {
@@ -40,8 +42,9 @@ uint32_t take_cta_group(Decode& d) {
 
 void check_tmem_at_exit(Cta& cta) {
   for (const TmemAllocation& a : cta.tmem.allocations)
-    cta.cluster->report(Severity::race, Check::tmem, &cta, -1, a.line,
-                        fmt::format("{} columns of tensor memory (from column {}) were never freed", a.columns, a.column));
+    cta.cluster->report(
+        Severity::race, Check::tmem, &cta, -1, a.line,
+        fmt::format("{} columns of tensor memory (from column {}) were never freed", a.columns, a.column));
 }
 
 void finish_tmem_loads(Warp& w) {
@@ -91,9 +94,11 @@ Action alloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (!aligned(w, f, mask)) return Action::wait;
   Tmem& tmem = w.cta->tmem;
   uint64_t columns;
-  if (!single_address(w, in.ops[1], mask, &columns)) throw Fault(Check::convergence, "the column count differs between lanes");
+  if (!single_address(w, in.ops[1], mask, &columns))
+    throw Fault(Check::convergence, "the column count differs between lanes");
   if (columns < 32 || columns > 512 || (columns & (columns - 1)))
-    throw Fault(Check::tmem, fmt::format("allocation of {} columns: must be a power of two from 32 to 512", columns));
+    throw Fault(Check::tmem,
+                fmt::format("allocation of {} columns: must be a power of two from 32 to 512", columns));
   if (tmem.permit_relinquished) throw Fault(Check::tmem, "allocation after tcgen05.relinquish_alloc_permit");
   // Step 2: the pair has met, but columns are missing.
   if (f.step != 2 && !pair_met(w, f, in.mod[0], &Tmem::alloc_count, "tcgen05.alloc")) return Action::wait;
@@ -128,14 +133,16 @@ Action alloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
         taken += a.columns;
         who += fmt::format("; {} at line {}", a.columns, a.line);
       }
-      return fmt::format("tcgen05.alloc of {} columns cannot succeed: {} of 512 are taken{}", columns, taken, who);
+      return fmt::format("tcgen05.alloc of {} columns cannot succeed: {} of 512 are taken{}", columns, taken,
+                         who);
     };
     return Action::wait;
   }
   f.step = 0;
   if (columns > tmem.last_columns)
     report_here(w, Severity::warning, Check::tmem,
-                fmt::format("allocation of {} columns after one of {}: sizes must not grow", columns, tmem.last_columns));
+                fmt::format("allocation of {} columns after one of {}: sizes must not grow", columns,
+                            tmem.last_columns));
   tmem.last_columns = static_cast<uint32_t>(columns);
   uint32_t address = static_cast<uint32_t>(column);
   SharedPlace p = shared_place(w, lane_address(w, in.ops[0], first_lane(mask)), 4, true);
@@ -164,10 +171,12 @@ Action dealloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
         if (cell.writer && !cluster.async.operation(cell.writer).is_observed())
           report_here(w, Severity::race, Check::tmem,
                       fmt::format("frees tensor memory that the {} at line {} may still write",
-                                  cluster.async.operation(cell.writer).what, cluster.async.operation(cell.writer).line));
+                                  cluster.async.operation(cell.writer).what,
+                                  cluster.async.operation(cell.writer).line));
         if (cell.loads_pending)
           report_here(w, Severity::race, Check::tmem,
-                      fmt::format("frees tensor memory that the tcgen05.ld at line {} still reads: tcgen05.wait::ld is missing",
+                      fmt::format("frees tensor memory that the tcgen05.ld at line {} still reads: "
+                                  "tcgen05.wait::ld is missing",
                                   cell.loads_pending));
       }
     tmem.allocations.erase(tmem.allocations.begin() + static_cast<ptrdiff_t>(i));
@@ -175,8 +184,11 @@ Action dealloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     ++cluster.events;
     return Action::next;
   }
-  throw Fault(Check::tmem, fmt::format("tcgen05.dealloc of {} columns at {:#x}: no such allocation (freed twice, or another "
-                                       "address or size)", columns, address));
+  throw Fault(
+      Check::tmem,
+      fmt::format("tcgen05.dealloc of {} columns at {:#x}: no such allocation (freed twice, or another "
+                  "address or size)",
+                  columns, address));
 }
 
 Action relinquish(Warp& w, Fragment& f, const Instr&, Mask mask) {
@@ -196,7 +208,8 @@ Action commit(Warp& w, Fragment&, const Instr& in, Mask mask) {
     if (in.mod[1]) {
       uint32_t ctas = static_cast<uint32_t>(lane_value(w, in.ops[1], lane)) & 0xffff;
       if (ctas == 0 || ctas >> cluster.ctas.size())
-        throw Fault(Check::illegal_instruction, fmt::format("cta mask {:#x} in a cluster of {}", ctas, cluster.ctas.size()));
+        throw Fault(Check::illegal_instruction,
+                    fmt::format("cta mask {:#x} in a cluster of {}", ctas, cluster.ctas.size()));
       for (uint32_t rank = 0; rank < cluster.ctas.size(); ++rank)
         if (ctas >> rank & 1) targets.push_back(cluster.ctas[rank].get());
     } else {

@@ -1,4 +1,5 @@
-// What the tcgen05 files share: CTA pairs, the queue of a thread's tensor work, checks of tensor-memory addresses.
+// What the tcgen05 files share: CTA pairs, the queue of a thread's tensor work, checks of tensor-memory
+// addresses.
 #pragma once
 
 #include "emulator/exec.h"

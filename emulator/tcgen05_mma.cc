@@ -27,7 +27,7 @@ struct Job {
   bool a_in_tmem = false;
   uint32_t a_column = 0, a_lane = 0;
   uint32_t d_column = 0, d_lane = 0;
-  uint32_t rows = 0;  ///< of each CTA
+  uint32_t rows = 0;    ///< of each CTA
   bool folded = false;  ///< cta_group::2 with M = 128: the upper half of N in lanes 64 to 127
   bool accumulate = false;
   int scale_d = 0;
@@ -49,8 +49,8 @@ void read_a(const Job& job, size_t share, std::vector<float>& a) {
     return;
   }
   for (uint32_t r = 0; r < job.rows; ++r)  // 32 bytes a row: 8 columns, low half first
-    convert_elements(reinterpret_cast<const uint8_t*>(s.cta->tmem.word(r, job.a_column)), job.shape.k, job.shape.a,
-                     a.data() + size_t{r} * job.shape.k);
+    convert_elements(reinterpret_cast<const uint8_t*>(s.cta->tmem.word(r, job.a_column)), job.shape.k,
+                     job.shape.a, a.data() + size_t{r} * job.shape.k);
 }
 
 void multiply_integers(const Job& job, const float* a, const float* b, Cta& cta, size_t share) {
@@ -61,7 +61,8 @@ void multiply_integers(const Job& job, const float* a, const float* b, Cta& cta,
       if (job.lane_mask[share * 4 + lane / 32] >> (lane % 32) & 1) continue;
       uint32_t* d = cta.tmem.word(lane, job.d_column + (job.folded ? n % (s.n / 2) : n));
       int64_t sum = job.accumulate ? static_cast<int32_t>(*d) : 0;
-      for (uint32_t p = 0; p < s.k; ++p) sum += static_cast<int64_t>(a[r * s.k + p]) * static_cast<int64_t>(b[p * s.n + n]);
+      for (uint32_t p = 0; p < s.k; ++p)
+        sum += static_cast<int64_t>(a[r * s.k + p]) * static_cast<int64_t>(b[p * s.n + n]);
       if (s.saturate) sum = std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX);
       *d = static_cast<uint32_t>(sum);
     }
@@ -108,13 +109,15 @@ void run(const Job& job) {
           rows[r][n] = std::ldexp(v, -job.scale_d);
         }
       }
-      multiply_f32(job.rows, columns, s.k, a.data(), s.k, b.data() + h * columns, s.n, rows.data(), job.accumulate);
+      multiply_f32(job.rows, columns, s.k, a.data(), s.k, b.data() + h * columns, s.n, rows.data(),
+                   job.accumulate);
       if (direct) continue;
       for (uint32_t r = 0; r < job.rows; ++r) {
         if (job.lane_mask[i * 4 + lane(r) / 32] >> (lane(r) % 32) & 1) continue;
         uint32_t* d = cta.tmem.word(lane(r), job.d_column);
         for (uint32_t n = 0; n < columns; ++n)
-          d[n] = s.d == ScalarType::f16 ? encode_float(rows[r][n], ScalarType::f16) : std::bit_cast<uint32_t>(rows[r][n]);
+          d[n] = s.d == ScalarType::f16 ? encode_float(rows[r][n], ScalarType::f16)
+                                        : std::bit_cast<uint32_t>(rows[r][n]);
       }
     }
   }
@@ -133,21 +136,27 @@ void note_accumulator(Warp& w, const Job& job, Cta& cta, uint32_t operation) {
       Tmem::Cell& cell = cta.tmem.cell(quarter, c);
       if (job.accumulate && (cell.initialised & lanes) != lanes)
         report_here(w, Severity::race, Check::tmem,
-                    fmt::format("accumulates onto column {} of CTA rank {}, lanes from {}, which nothing has written since its "
-                                "allocation", c, cta.rank, 32 * quarter));
+                    fmt::format("accumulates onto column {} of CTA rank {}, lanes from {}, which nothing has "
+                                "written since its "
+                                "allocation",
+                                c, cta.rank, 32 * quarter));
       if (cell.loads_pending)
-        report_here(w, Severity::race, Check::tmem,
-                    fmt::format("writes column {} of CTA rank {} while the tcgen05.ld at line {} still reads it: "
-                                "tcgen05.wait::ld is missing before the hand-over", c, cta.rank, cell.loads_pending));
+        report_here(
+            w, Severity::race, Check::tmem,
+            fmt::format("writes column {} of CTA rank {} while the tcgen05.ld at line {} still reads it: "
+                        "tcgen05.wait::ld is missing before the hand-over",
+                        c, cta.rank, cell.loads_pending));
       if (cell.store_pending)
-        report_here(w, Severity::race, Check::tmem,
-                    fmt::format("column {} of CTA rank {} has a tcgen05.st at line {} without tcgen05.wait::st", c, cta.rank,
-                                cell.store_pending));
+        report_here(
+            w, Severity::race, Check::tmem,
+            fmt::format("column {} of CTA rank {} has a tcgen05.st at line {} without tcgen05.wait::st", c,
+                        cta.rank, cell.store_pending));
       if (cell.writer) {
         const OperationRecord& other = cluster.async.operation(cell.writer);
         if (other.queue != queue && !other.is_observed())
           report_here(w, Severity::race, Check::tmem,
-                      fmt::format("writes column {} of CTA rank {}, which the {} at line {} of another thread may still write",
+                      fmt::format("writes column {} of CTA rank {}, which the {} at line {} of another "
+                                  "thread may still write",
                                   c, cta.rank, other.what, other.line));
       }
       cell.initialised |= lanes;
@@ -161,10 +170,11 @@ void note_operand(Warp& w, int lane, Cta& cta, const MatrixOperand& o, uint32_t 
   bool races = w.cta->cluster->launch->check_races;
   for_units(o, [&](uint32_t address, uint32_t mn, uint32_t k) {
     if (address < kSharedBase || address + 16 > limit)
-      throw Fault(Check::out_of_bounds,
-                  fmt::format("operand {} element ({}, {}) at shared offset {:#x} of CTA rank {} lies outside [{:#x}, {:#x}); "
-                              "start {:#x}, LBO {}, SBO {}", name, mn, k, address, cta.rank, kSharedBase, limit,
-                              o.descriptor.start, o.descriptor.lbo, o.descriptor.sbo));
+      throw Fault(Check::out_of_bounds, fmt::format("operand {} element ({}, {}) at shared offset {:#x} of "
+                                                    "CTA rank {} lies outside [{:#x}, {:#x}); "
+                                                    "start {:#x}, LBO {}, SBO {}",
+                                                    name, mn, k, address, cta.rank, kSharedBase, limit,
+                                                    o.descriptor.start, o.descriptor.lbo, o.descriptor.sbo));
     if (races) note_async_read(w, lane, cta, address, 16, operation);
   });
 }
@@ -174,30 +184,36 @@ void check_operand(const MatrixOperand& o, const char* name) {
   bool atom32 = swizzle == TensorSwizzle::b128_atom32;
   // 32-byte atoms go with MN-major tf32 only (ptx-facts 2.2, 2.5; CUTLASS #2728).
   if (atom32 && !(o.mn_major && o.type == ScalarType::tf32))
-    throw Fault(Check::matrix_descriptor, fmt::format("descriptor of {}: layout 1 (128B with 32B atoms) needs an MN-major "
-                                                      "tf32 operand; 128B swizzle is layout 2", name));
+    throw Fault(Check::matrix_descriptor,
+                fmt::format("descriptor of {}: layout 1 (128B with 32B atoms) needs an MN-major "
+                            "tf32 operand; 128B swizzle is layout 2",
+                            name));
   if (!atom32 && o.mn_major && o.type == ScalarType::tf32)
-    throw Fault(Check::matrix_descriptor, fmt::format("descriptor of {}: an MN-major tf32 operand needs layout 1", name));
+    throw Fault(Check::matrix_descriptor,
+                fmt::format("descriptor of {}: an MN-major tf32 operand needs layout 1", name));
 }
 
 Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
   if (std::popcount(mask) != 1)
-    throw Fault(Check::convergence, fmt::format("tcgen05.mma is issued by {} lanes, must be one thread", std::popcount(mask)));
+    throw Fault(Check::convergence,
+                fmt::format("tcgen05.mma is issued by {} lanes, must be one thread", std::popcount(mask)));
   int lane = first_lane(mask);
   uint32_t group = in.mod[0];
   if (group == 2 && (w.cta->rank & 1))
-    throw Fault(Check::illegal_instruction, "cta_group::2 multiply issued by the odd CTA of the pair; the even one leads");
+    throw Fault(Check::illegal_instruction,
+                "cta_group::2 multiply issued by the odd CTA of the pair; the even one leads");
   std::vector<Cta*> ctas = tcgen05_ctas(w, group);
   Job job;
   job.a_in_tmem = in.mod[2] & kATmem;
   const Operand* tail = in.ops + 4;
   std::string warning;
   MmaKind kind = static_cast<MmaKind>(in.mod[1]);
-  job.shape = decode_instruction_descriptor(static_cast<uint32_t>(lane_value(w, in.ops[3], lane)), kind, group, job.a_in_tmem,
-                                            &warning);
+  job.shape = decode_instruction_descriptor(static_cast<uint32_t>(lane_value(w, in.ops[3], lane)), kind,
+                                            group, job.a_in_tmem, &warning);
   if (!warning.empty()) report_here(w, Severity::warning, Check::instruction_descriptor, warning);
   if (in.mod[2] & kHasMask)
-    for (uint32_t i = 0; i < in.mod[4]; ++i) job.lane_mask[i] = static_cast<uint32_t>(lane_value(w, tail[i], lane));
+    for (uint32_t i = 0; i < in.mod[4]; ++i)
+      job.lane_mask[i] = static_cast<uint32_t>(lane_value(w, tail[i], lane));
   const Operand& enable = tail[in.mod[2] & kHasMask ? in.mod[4] : 0];
   job.accumulate = w.predicate(enable) >> lane & 1;
   job.scale_d = static_cast<int>(in.mod[3]);
@@ -208,17 +224,20 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
   job.folded = group == 2 && job.shape.m == 128;
   bool half_lanes = job.rows == 64 && !job.folded;
   if (job.d_lane != 0 && !(half_lanes && job.d_lane == 16))
-    throw Fault(Check::tmem, fmt::format("accumulator address {:#x}: lane {} is not legal for M = {}", d_address, job.d_lane, job.shape.m));
+    throw Fault(Check::tmem, fmt::format("accumulator address {:#x}: lane {} is not legal for M = {}",
+                                         d_address, job.d_lane, job.shape.m));
 
-  uint32_t operation = w.cta->cluster->async.add_operation("tcgen05.mma", in.line, w.cta->rank, w.index, &tensor_queue(w, lane));
+  uint32_t operation = w.cta->cluster->async.add_operation("tcgen05.mma", in.line, w.cta->rank, w.index,
+                                                           &tensor_queue(w, lane));
   MatrixOperand a{{}, job.shape.a_mn_major, job.rows, job.shape.k, job.shape.a, 0};
   if (job.a_in_tmem) {
     uint32_t address = static_cast<uint32_t>(lane_address(w, in.ops[1], lane));
     job.a_column = tmem_column(address);
     job.a_lane = tmem_lane(address);
     if (job.rows != 128)
-      throw Fault(Check::illegal_instruction, "A in tensor memory with fewer than 128 rows a CTA: the sources disagree about its "
-                                              "layout, it is not supported");
+      throw Fault(Check::illegal_instruction,
+                  "A in tensor memory with fewer than 128 rows a CTA: the sources disagree about its "
+                  "layout, it is not supported");
     if (job.a_lane) throw Fault(Check::tmem, fmt::format("A address {:#x}: lane must be 0", address));
     for (Cta* cta : ctas) {
       check_columns(*cta, job.a_column, 8);
@@ -226,18 +245,25 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
         for (uint32_t c = job.a_column; c < job.a_column + 8; ++c) {
           const Tmem::Cell& cell = cta->tmem.cell(quarter, c);
           if (cell.store_pending)
-            report_here(w, Severity::race, Check::tmem,
-                        fmt::format("reads A from column {}, whose tcgen05.st at line {} has no tcgen05.wait::st", c, cell.store_pending));
+            report_here(
+                w, Severity::race, Check::tmem,
+                fmt::format("reads A from column {}, whose tcgen05.st at line {} has no tcgen05.wait::st", c,
+                            cell.store_pending));
           if (cell.initialised != ~0u)
-            report_here(w, Severity::race, Check::tmem, fmt::format("reads A from column {}, which was not written", c));
+            report_here(w, Severity::race, Check::tmem,
+                        fmt::format("reads A from column {}, which was not written", c));
         }
     }
   } else {
     a.descriptor = decode_tcgen05_descriptor(lane_value(w, in.ops[1], lane), "A");
     check_operand(a, "A");
   }
-  MatrixOperand b{decode_tcgen05_descriptor(lane_value(w, in.ops[2], lane), "B"), job.shape.b_mn_major, job.shape.n / group,
-                  job.shape.k, job.shape.b, 0};
+  MatrixOperand b{decode_tcgen05_descriptor(lane_value(w, in.ops[2], lane), "B"),
+                  job.shape.b_mn_major,
+                  job.shape.n / group,
+                  job.shape.k,
+                  job.shape.b,
+                  0};
   check_operand(b, "B");
   for (Cta* cta : ctas) {
     job.shares.push_back({cta, a});
@@ -246,7 +272,8 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_operand(w, lane, *cta, b, operation, "B");
     note_accumulator(w, job, *cta, operation);
   }
-  if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("mma {}x{}x{}", job.shape.m, job.shape.n, job.shape.k));
+  if (tracing(w))
+    trace(w, TraceEvent::Kind::issue, fmt::format("mma {}x{}x{}", job.shape.m, job.shape.n, job.shape.k));
   InOrder& queue = tensor_queue(w, lane);
   submit(w, &queue, [&w, job = std::move(job), &queue] {
     run(job);
@@ -263,8 +290,10 @@ void decode_tcgen05_mma(Decode& d) {
   if (d.has("block_scale") || d.has("kind::mxf8f6f4") || d.has("kind::mxf4") || d.has("kind::mxf4nvf4"))
     d.fail("block-scaled kinds of tcgen05.mma are not supported yet");
   d.out.mod[0] = take_cta_group(d);
-  d.out.mod[1] = static_cast<uint32_t>(d.need_one_of({"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8"}));
-  if (d.out.mod[1] == 3 && !d.module.program().has_target("sm_100a")) d.fail("kind::i8 exists on sm_100a only");
+  d.out.mod[1] =
+      static_cast<uint32_t>(d.need_one_of({"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8"}));
+  if (d.out.mod[1] == 3 && !d.module.program().has_target("sm_100a"))
+    d.fail("kind::i8 exists on sm_100a only");
   // The collector buffer only saves reads of A.
   d.drop({"collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"});
   uint32_t flags = 0;

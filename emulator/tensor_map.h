@@ -9,7 +9,22 @@ namespace gemmtune::emulator {
 
 /// Values are cuda.h's.
 enum class TensorType : uint8_t {
-  u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, f32_ftz, tf32, tf32_ftz, u4_align8, u4_align16, u6_align16
+  u8,
+  u16,
+  u32,
+  s32,
+  u64,
+  s64,
+  f16,
+  f32,
+  f64,
+  bf16,
+  f32_ftz,
+  tf32,
+  tf32_ftz,
+  u4_align8,
+  u4_align16,
+  u6_align16
 };
 enum class TensorInterleave : uint8_t { none, b16, b32 };
 enum class TensorSwizzle : uint8_t { none, b32, b64, b128, b128_atom32, b128_atom32_flip8, b128_atom64 };
@@ -32,8 +47,8 @@ struct TensorMap {
 using TensorMapBytes = std::array<uint8_t, 128>;
 
 int element_bits(TensorType type);
-/// Empty when cuTensorMapEncodeTiled would accept it, else the field and the rule (ptx-facts 3.3). `blackwell` admits
-/// the types and swizzles that sm_90 refuses.
+/// Empty when cuTensorMapEncodeTiled would accept it, else the field and the rule (ptx-facts 3.3).
+/// `blackwell` admits the types and swizzles that sm_90 refuses.
 std::string check_tensor_map(const TensorMap& map, bool blackwell);
 /// Throws std::invalid_argument with check_tensor_map's text.
 TensorMapBytes encode_tensor_map(const TensorMap& map, bool blackwell = true);

@@ -15,7 +15,9 @@ bool is_align16(TensorType t) { return t == TensorType::u4_align16 || t == Tenso
 /// Bytes of sixteen elements in global memory for the types that are spread to 16 bytes in shared memory.
 uint32_t packed_unit(TensorType t) { return t == TensorType::u4_align16 ? 8 : 12; }
 
-uint32_t steps(const TensorMap& m, uint32_t i) { return (m.box[i] + m.element_strides[i] - 1) / m.element_strides[i]; }
+uint32_t steps(const TensorMap& m, uint32_t i) {
+  return (m.box[i] + m.element_strides[i] - 1) / m.element_strides[i];
+}
 
 /// Round to nearest even at 10 mantissa bits; NaN gives 0x7fffe000 (measured).
 uint32_t to_tf32(uint32_t bits) {
@@ -25,16 +27,29 @@ uint32_t to_tf32(uint32_t bits) {
 
 ScalarType scalar_of(TensorType t) {
   switch (t) {
-    case TensorType::u16: return ScalarType::u16;
-    case TensorType::u32: return ScalarType::u32;
-    case TensorType::s32: return ScalarType::s32;
-    case TensorType::u64: return ScalarType::u64;
-    case TensorType::s64: return ScalarType::s64;
-    case TensorType::f16: return ScalarType::f16;
-    case TensorType::bf16: return ScalarType::bf16;
-    case TensorType::f32: case TensorType::f32_ftz: case TensorType::tf32: case TensorType::tf32_ftz: return ScalarType::f32;
-    case TensorType::f64: return ScalarType::f64;
-    default: return ScalarType::none;
+    case TensorType::u16:
+      return ScalarType::u16;
+    case TensorType::u32:
+      return ScalarType::u32;
+    case TensorType::s32:
+      return ScalarType::s32;
+    case TensorType::u64:
+      return ScalarType::u64;
+    case TensorType::s64:
+      return ScalarType::s64;
+    case TensorType::f16:
+      return ScalarType::f16;
+    case TensorType::bf16:
+      return ScalarType::bf16;
+    case TensorType::f32:
+    case TensorType::f32_ftz:
+    case TensorType::tf32:
+    case TensorType::tf32_ftz:
+      return ScalarType::f32;
+    case TensorType::f64:
+      return ScalarType::f64;
+    default:
+      return ScalarType::none;
   }
 }
 
@@ -46,7 +61,8 @@ TensorBox make_box(const TensorMap& m, const std::array<int32_t, 5>& at, bool st
   TensorBox box;
   box.map = m;
   box.at = at;
-  if (m.interleave != TensorInterleave::none) throw Fault(Check::tensor_map, "interleaved layouts are not supported");
+  if (m.interleave != TensorInterleave::none)
+    throw Fault(Check::tensor_map, "interleaved layouts are not supported");
   int bits = element_bits(m.type);
   int64_t inner_bits = int64_t{at[0]} * bits;
   if (inner_bits % 128)
@@ -54,7 +70,8 @@ TensorBox make_box(const TensorMap& m, const std::array<int32_t, 5>& at, bool st
                 fmt::format("innermost coordinate {} x {} bits is not a multiple of 16 bytes", at[0], bits));
   for (uint32_t i = 0; store && i < m.rank; ++i)
     if (at[i] < 0)
-      throw Fault(Check::illegal_instruction, fmt::format("coordinate {} of a store or reduce is negative: {}", i, at[i]));
+      throw Fault(Check::illegal_instruction,
+                  fmt::format("coordinate {} of a store or reduce is negative: {}", i, at[i]));
   if (store && is_align16(m.type)) throw Fault(Check::tensor_map, "this element type can only be loaded");
   box.row_bytes = is_align16(m.type) ? m.box[0] : m.box[0] * static_cast<uint32_t>(bits) / 8;
   box.row_pitch = std::max<uint32_t>(box.row_bytes, static_cast<uint32_t>(swizzle_span(m.swizzle)));
@@ -97,7 +114,8 @@ void read_box(Warp& w, const TensorBox& box, std::vector<uint8_t>& out) {
     bool whole = r.count == m.box[0];
     if (!whole) {
       if (m.nan_fill)
-        for (uint32_t i = 0; i + 2 <= box.row_bytes; i += 2) to[i] = 0xf7, to[i + 1] = 0x7f;  // 0x7ff7 (measured)
+        for (uint32_t i = 0; i + 2 <= box.row_bytes; i += 2)
+          to[i] = 0xf7, to[i + 1] = 0x7f;  // 0x7ff7 (measured)
       else
         std::memset(to, 0, box.row_bytes);
     }
@@ -145,18 +163,21 @@ void for_units(const TensorBox& box, uint32_t offset, F copy) {
 }  // namespace
 
 void scatter_box(const TensorBox& box, const uint8_t* rows, uint8_t* smem, uint32_t offset) {
-  for_units(box, offset, [&](uint32_t from, uint32_t to, uint32_t n) { std::memcpy(smem + to, rows + from, n); });
+  for_units(box, offset,
+            [&](uint32_t from, uint32_t to, uint32_t n) { std::memcpy(smem + to, rows + from, n); });
 }
 
 void gather_box(const TensorBox& box, uint8_t* rows, const uint8_t* smem, uint32_t offset) {
-  for_units(box, offset, [&](uint32_t to, uint32_t from, uint32_t n) { std::memcpy(rows + to, smem + from, n); });
+  for_units(box, offset,
+            [&](uint32_t to, uint32_t from, uint32_t n) { std::memcpy(rows + to, smem + from, n); });
 }
 
 void write_box(Warp& w, const TensorBox& box, const uint8_t* rows, int reduce) {
   const TensorMap& m = box.map;
   uint32_t bits = static_cast<uint32_t>(element_bits(m.type));
   ScalarType type = scalar_of(m.type);
-  if (reduce >= 0 && type == ScalarType::none) throw Fault(Check::tensor_map, "this element type cannot be reduced");
+  if (reduce >= 0 && type == ScalarType::none)
+    throw Fault(Check::tensor_map, "this element type cannot be reduced");
   for (uint32_t row = 0; row < box.rows; ++row) {
     BoxRow r = box_row(box, row);
     if (r.count == 0) continue;

@@ -17,16 +17,17 @@ struct TensorBox {
   TensorMap map;
   std::array<int32_t, 5> at{};
   uint32_t rows = 1;
-  uint32_t row_bytes = 0;     ///< of payload in shared memory
-  uint32_t row_pitch = 0;     ///< in shared memory; the swizzle span where a row is narrower
-  uint32_t smem_bytes = 0;    ///< rows x pitch
-  uint32_t payload_bytes = 0; ///< what complete_tx counts: always the full box (measured)
+  uint32_t row_bytes = 0;      ///< of payload in shared memory
+  uint32_t row_pitch = 0;      ///< in shared memory; the swizzle span where a row is narrower
+  uint32_t smem_bytes = 0;     ///< rows x pitch
+  uint32_t payload_bytes = 0;  ///< what complete_tx counts: always the full box (measured)
 };
 
 /// Throws Fault where hardware traps: c0 not a multiple of 16 bytes, negative coordinates of a store.
 TensorBox make_box(const TensorMap& map, const std::array<int32_t, 5>& at, bool store);
 
-/// Global address of a row's first element, and the range of elements of the row inside the tensor (may be empty).
+/// Global address of a row's first element, and the range of elements of the row inside the tensor (may be
+/// empty).
 struct BoxRow {
   uint64_t address;
   uint32_t first, count;

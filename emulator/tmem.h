@@ -11,16 +11,21 @@ namespace gemmtune::emulator {
 constexpr int kTmemLanes = 128, kTmemColumns = 512;
 constexpr int kTmemLaneShift = 16;
 
-struct TmemAllocation { uint32_t column, columns; int line; bool pair; };
+struct TmemAllocation {
+  uint32_t column, columns;
+  int line;
+  bool pair;
+};
 
 struct Tmem {
   std::unique_ptr<uint32_t[]> words;  ///< lane-major; made at the first allocation
   std::vector<TmemAllocation> allocations;
   bool permit_relinquished = false;
-  uint32_t last_columns = kTmemColumns;  ///< sizes must not grow over successive allocations
+  uint32_t last_columns = kTmemColumns;         ///< sizes must not grow over successive allocations
   uint64_t alloc_count = 0, dealloc_count = 0;  ///< arrivals of cta_group::2, which meets its peer
-  std::vector<int> granted;  ///< columns that the peer's tcgen05.alloc.cta_group::2 took for this CTA: a pair allocates at once
-  uint64_t version = 0;                  ///< bumped by every (de)allocation
+  std::vector<int> granted;  ///< columns that the peer's tcgen05.alloc.cta_group::2 took for this CTA: a pair
+                             ///< allocates at once
+  uint64_t version = 0;      ///< bumped by every (de)allocation
   /// Per 32-lane quarter and column.
   struct Cell {
     uint32_t writer = 0;         ///< operation id of the last mma or cp that wrote here

@@ -1,5 +1,5 @@
-// Truncated and damaged PTX: an error or a diagnosis, never a crash. The full search is the fuzz target's work; this is
-// the quick part, with fixed seeds.
+// Truncated and damaged PTX: an error or a diagnosis, never a crash. The full search is the fuzz target's
+// work; this is the quick part, with fixed seeds.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/gemm_runner.h"
@@ -27,8 +27,13 @@ void try_text(const std::string& text, bool sm90, uint32_t group) {
   }
 }
 
-struct Source { const char* file; bool sm90; uint32_t group; };
-constexpr Source kSources[] = {{"sm100_gemm_cg1.ptx", false, 1}, {"sm100_gemm_cg2.ptx", false, 2}, {"sm90_gemm.ptx", true, 1}};
+struct Source {
+  const char* file;
+  bool sm90;
+  uint32_t group;
+};
+constexpr Source kSources[] = {
+    {"sm100_gemm_cg1.ptx", false, 1}, {"sm100_gemm_cg2.ptx", false, 2}, {"sm90_gemm.ptx", true, 1}};
 
 TEST(BadInput, Truncated) {
   for (const Source& s : kSources) {
@@ -43,7 +48,8 @@ TEST(BadInput, DamagedBytes) {
     const std::string text = read_text(s.file);
     for (int i = 0; i < 150; ++i) {
       std::string bad = text;
-      for (uint32_t n = 1 + random() % 3; n; --n) bad[random() % bad.size()] = static_cast<char>(random() % 127 + 1);
+      for (uint32_t n = 1 + random() % 3; n; --n)
+        bad[random() % bad.size()] = static_cast<char>(random() % 127 + 1);
       try_text(bad, s.sm90, s.group);
     }
   }
@@ -71,13 +77,15 @@ TEST(BadInput, SwappedWords) {
 }
 
 TEST(BadInput, Nonsense) {
-  for (const char* text : {"", ";", "{", "}", ".version", ".version 9.0 .target sm_100a .entry", "\"", "/*", ".target sm_90a\n.entry f() {",
-                           ".target sm_90a .entry f() { @p bra x; }", ".target sm_90a .global .b8 x[99999999999];",
-                           ".target sm_90a .global .b8 x[268435457];", ".target sm_90a .func f() { call f; ret; }",
-                           ".target sm_90a .entry f() { .reg .b32 %r<4294967295>; }",
-                           ".target sm_90a .global .u64 x = y;", ".target sm_90a .entry f() { ret; ret; } .entry f() { ret; }",
-                           ".target sm_90a .entry f() { .reg .b32 a; mov.b32 a, {a, a, a}; }",
-                           ".target sm_90a .entry f() { .reg .b32 a; mov.u32 a, %tid.w; }"}) {
+  for (const char* text :
+       {"", ";", "{", "}", ".version", ".version 9.0 .target sm_100a .entry", "\"", "/*",
+        ".target sm_90a\n.entry f() {", ".target sm_90a .entry f() { @p bra x; }",
+        ".target sm_90a .global .b8 x[99999999999];", ".target sm_90a .global .b8 x[268435457];",
+        ".target sm_90a .func f() { call f; ret; }",
+        ".target sm_90a .entry f() { .reg .b32 %r<4294967295>; }", ".target sm_90a .global .u64 x = y;",
+        ".target sm_90a .entry f() { ret; ret; } .entry f() { ret; }",
+        ".target sm_90a .entry f() { .reg .b32 a; mov.b32 a, {a, a, a}; }",
+        ".target sm_90a .entry f() { .reg .b32 a; mov.u32 a, %tid.w; }"}) {
     try {
       Module module(text);
     } catch (const PtxError&) {

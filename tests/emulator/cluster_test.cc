@@ -33,13 +33,19 @@ TEST(Deadlock, SaysWhatEveryWarpWaitsFor) {
   @p mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;
   setp.lt.u32 p, tid, 32; @!p bra B;
 A: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra A;
-B: bar.sync 1, 64;)", {1, 1, 1}, {1, 1, 1}, {64, 1, 1});
+B: bar.sync 1, 64;)",
+                            {1, 1, 1}, {1, 1, 1}, {64, 1, 1});
   EXPECT_FALSE(r.completed);
   std::string text = r.text();
   EXPECT_NE(text.find("error: deadlock: kernel test, CTA (0,0,0), warp 0"), std::string::npos) << text;
-  EXPECT_NE(text.find("waits on mbarrier 0x400 (initialised at line 10) for parity 0; it is in phase 0 (parity 0), 2 of 3 arrivals "
-                      "and 64 transaction bytes are missing"), std::string::npos) << text;
-  EXPECT_NE(text.find("warp 1, lanes 0xffffffff, line 15: waits on barrier 1: 32 of 64 threads have arrived"), std::string::npos) << text;
+  EXPECT_NE(text.find("waits on mbarrier 0x400 (initialised at line 10) for parity 0; it is in phase 0 "
+                      "(parity 0), 2 of 3 arrivals "
+                      "and 64 transaction bytes are missing"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("warp 1, lanes 0xffffffff, line 15: waits on barrier 1: 32 of 64 threads have arrived"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Deadlock, LanesThatNeverMeet) {
@@ -48,7 +54,8 @@ TEST(Deadlock, LanesThatNeverMeet) {
   mov.u32 lane, %laneid; setp.lt.u32 p, lane, 16;
   @p bra A; bar.sync 1, 32; bra B;
 A: bar.sync 2, 32;
-B:)", {1, 1, 1}, {1, 1, 1});
+B:)",
+                            {1, 1, 1}, {1, 1, 1});
   EXPECT_NE(r.text().find("wait for lanes 0x"), std::string::npos) << r.text();
 }
 
@@ -56,7 +63,8 @@ TEST(Livelock, ASpinThatNothingEnds) {
   LaunchResult r = run_text(R"(
   .reg .b64 out; .reg .b32 v; .reg .pred p;
   ld.param.u64 out, [out_param];
-A: ld.volatile.global.u32 v, [out]; setp.eq.u32 p, v, 1; @!p bra A;)", {1, 1, 1}, {1, 1, 1});
+A: ld.volatile.global.u32 v, [out]; setp.eq.u32 p, v, 1; @!p bra A;)",
+                            {1, 1, 1}, {1, 1, 1});
   EXPECT_NE(r.text().find("livelock"), std::string::npos) << r.text();
 }
 
@@ -69,7 +77,8 @@ A: atom.shared.cas.b32 v, [lock], 0, 1; setp.ne.u32 p, v, 0; @p bra A;
   ld.shared.u32 n, [count]; add.u32 n, n, 1; st.shared.u32 [count], n;
   atom.shared.exch.b32 v, [lock], 0;
   bar.warp.sync -1;
-  ld.shared.u32 n, [count]; setp.ne.u32 p, n, 32; @p trap;)", {1, 1, 1}, {1, 1, 1});
+  ld.shared.u32 n, [count]; setp.ne.u32 p, n, 32; @p trap;)",
+                            {1, 1, 1}, {1, 1, 1});
   EXPECT_TRUE(r.clean()) << r.text();
 }
 
@@ -114,7 +123,8 @@ TEST(Cluster, SharedMemoryOfThePeer) {
 TEST(Cluster, PlainSharedAccessMayNotReachAPeer) {
   LaunchResult r = run_text(R"(
   .reg .b32 s, v; mov.u32 s, raw; mapa.shared::cluster.u32 s, s, 1; mov.u32 v, %cluster_ctarank;
-  ld.shared.u32 v, [s]; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;)", {2, 1, 1}, {2, 1, 1});
+  ld.shared.u32 v, [s]; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;)",
+                            {2, 1, 1}, {2, 1, 1});
   EXPECT_NE(r.text().find("may only reach its own CTA (rank 0)"), std::string::npos) << r.text();
 }
 
@@ -123,7 +133,8 @@ TEST(Cluster, PeerThatHasExited) {
   .reg .b32 s, v, i; .reg .pred p; mov.u32 s, raw; mov.u32 v, %cluster_ctarank; setp.eq.u32 p, v, 1; @p bra E;
   mov.u32 i, 0; L: add.u32 i, i, 1; nanosleep.u32 20; setp.lt.u32 p, i, 50; @p bra L;
   mapa.shared::cluster.u32 s, s, 1; st.shared::cluster.u32 [s], v;
-E:)", {2, 1, 1}, {2, 1, 1});
+E:)",
+                            {2, 1, 1}, {2, 1, 1});
   EXPECT_NE(r.text().find("peer exit"), std::string::npos) << r.text();
 }
 
@@ -164,7 +175,8 @@ DONE: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;)";
 TEST(SetMaxNReg, IncreaseWaitsForTheDecrease) {
   auto body = [](const char* dec) {
     return std::string(R"(.reg .b32 tid; .reg .pred p; mov.u32 tid, %tid.x; setp.lt.u32 p, tid, 128; @p bra A;
-  )") + dec + R"( bra B;
+  )") + dec +
+           R"( bra B;
 A: setmaxnreg.inc.sync.aligned.u32 240;
 B:)";
   };
@@ -183,7 +195,8 @@ B:)";
     LaunchResult r = device.launch(module, config);
     EXPECT_EQ(r.completed, decreases) << r.text();
     if (!decreases) {
-      EXPECT_NE(r.text().find("setmaxnreg.inc waits for 2304 registers, 0 are free"), std::string::npos) << r.text();
+      EXPECT_NE(r.text().find("setmaxnreg.inc waits for 2304 registers, 0 are free"), std::string::npos)
+          << r.text();
     }
   }
 }
@@ -224,9 +237,11 @@ TEST(Calls, FunctionsAndPrintf) {
 }
 
 TEST(Memory, OutOfBoundsNamesTheAllocation) {
-  LaunchResult r = run_text(".reg .b64 out; ld.param.u64 out, [out_param]; st.global.u32 [out+4096], 1;", {1, 1, 1}, {1, 1, 1});
+  LaunchResult r = run_text(".reg .b64 out; ld.param.u64 out, [out_param]; st.global.u32 [out+4096], 1;",
+                            {1, 1, 1}, {1, 1, 1});
   EXPECT_NE(r.text().find("0 bytes past the end of the allocation"), std::string::npos) << r.text();
-  r = run_text(".reg .b64 out; ld.param.u64 out, [out_param]; st.global.u32 [out+2], 1;", {1, 1, 1}, {1, 1, 1});
+  r = run_text(".reg .b64 out; ld.param.u64 out, [out_param]; st.global.u32 [out+2], 1;", {1, 1, 1},
+               {1, 1, 1});
   EXPECT_NE(r.text().find("misaligned"), std::string::npos) << r.text();
   r = run_text(".reg .b32 s; mov.u32 s, raw; st.shared.u32 [s+256], 1;", {1, 1, 1}, {1, 1, 1});
   EXPECT_NE(r.text().find("lie outside [0x400, 0x500)"), std::string::npos) << r.text();
@@ -261,7 +276,8 @@ TEST(Mma, Sync) {
   auto d = read_buffer<float>(device, out, 128);
   for (int l = 0; l < 32; ++l)
     for (int i = 0; i < 4; ++i) {
-      float row = static_cast<float>(l / 4 + 8 * (i >> 1)), column = static_cast<float>(2 * (l & 3) + (i & 1)), sum = 1;
+      float row = static_cast<float>(l / 4 + 8 * (i >> 1)),
+            column = static_cast<float>(2 * (l & 3) + (i & 1)), sum = 1;
       for (int k = 0; k < 16; ++k) sum += (row + static_cast<float>(k)) * (column - static_cast<float>(k));
       EXPECT_EQ(d[l * 4 + i], sum);
     }

@@ -1,4 +1,5 @@
-// Asynchronous copies: tensor boxes against a host model of ptx-facts 1.3 and 3, bulk copies, cp.async, multicast.
+// Asynchronous copies: tensor boxes against a host model of ptx-facts 1.3 and 3, bulk copies, cp.async,
+// multicast.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -22,7 +23,8 @@ std::string load_body(int rank, const std::string& offset) {
   ld.param.u64 out, [out_param]; ld.param.u32 tx, [tx_param]; ld.param.u32 size, [size_param];
   ld.param.u32 c0, [x]; ld.param.u32 c1, [y]; mov.u32 c2, 0; mov.u32 c3, 0; mov.u32 c4, 0;
   mov.u64 map, map_param; cvta.param.u64 map, map;
-  mov.u32 lane, %laneid; mov.u32 bar, barrier; mov.u32 s, raw; add.u32 dst, s, )" + offset + R"(;
+  mov.u32 lane, %laneid; mov.u32 bar, barrier; mov.u32 s, raw; add.u32 dst, s, )" +
+         offset + R"(;
   setp.eq.u32 first, lane, 0;
   mov.u32 i, lane; shl.b32 i, i, 2; mov.u32 v, 0x55555555;
 FILL: setp.lt.u32 p, i, size; @!p bra FILLED; add.u32 tx, tx, 0; { .reg .b32 t; add.u32 t, s, i; st.shared.u32 [t], v; } add.u32 i, i, 128; bra FILL;
@@ -31,7 +33,9 @@ FILLED: fence.proxy.async.shared::cta; bar.sync 0;
   mbarrier.init.shared::cta.b64 [bar], 1;
   fence.mbarrier_init.release.cluster;
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], tx;
-  cp.async.bulk.tensor.)" + std::to_string(rank) + "d.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [map, " + coordinates + R"(], [bar];
+  cp.async.bulk.tensor.)" +
+         std::to_string(rank) + "d.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [map, " +
+         coordinates + R"(], [bar];
 WAIT: bar.sync 0;
 AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra AGAIN;
   mov.u32 i, lane; shl.b32 i, i, 2;
@@ -62,9 +66,12 @@ std::vector<uint8_t> expected(const Box& b, const std::vector<uint8_t>& tensor, 
                     (b.rank == 1 || gy < static_cast<int64_t>(b.map.dims[1]));
       for (uint32_t byte = 0; byte < element; ++byte) {
         uint8_t v = b.map.nan_fill ? (byte % 2 ? 0x7f : 0xf7) : 0;
-        if (inside) v = tensor[static_cast<size_t>(gy) * b.map.strides_bytes[0] + static_cast<size_t>(gx) * element + byte];
+        if (inside)
+          v = tensor[static_cast<size_t>(gy) * b.map.strides_bytes[0] + static_cast<size_t>(gx) * element +
+                     byte];
         // The base is offset 0x400 of the CTA; the XOR is on absolute bits.
-        uint32_t at = swizzle_address(b.map.swizzle, 0x400 + 1024 + b.offset + r * pitch + i * element + byte) - 0x800;
+        uint32_t at =
+            swizzle_address(b.map.swizzle, 0x400 + 1024 + b.offset + r * pitch + i * element + byte) - 0x800;
         if (b.map.swizzle == TensorSwizzle::none) at = b.offset + r * pitch + i * element + byte;
         out[at] = v;
       }
@@ -75,7 +82,8 @@ std::vector<uint8_t> expected(const Box& b, const std::vector<uint8_t>& tensor, 
 void check_box(Box b) {
   for (const Schedule& schedule : kAll) {
     Device device;
-    std::vector<uint8_t> tensor(static_cast<size_t>(b.rank > 1 ? b.map.strides_bytes[0] * b.map.dims[1] : b.map.dims[0] * 4));
+    std::vector<uint8_t> tensor(
+        static_cast<size_t>(b.rank > 1 ? b.map.strides_bytes[0] * b.map.dims[1] : b.map.dims[0] * 4));
     for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<uint8_t>(i * 37 + i / 256);
     b.map.address = make_buffer(device, tensor);
     size_t size = 8192;
@@ -83,13 +91,15 @@ void check_box(Box b) {
     uint32_t tx;
     std::vector<uint8_t> want = expected(b, tensor, size, &tx);
     PtxRun run;
-    run.params = ".param .u64 out_param, .param .u32 tx_param, .param .u32 size_param, .param .u32 x, .param .u32 y, "
-                 ".param .align 64 .b8 map_param[128]";
+    run.params =
+        ".param .u64 out_param, .param .u32 tx_param, .param .u32 size_param, .param .u32 x, .param .u32 y, "
+        ".param .align 64 .b8 map_param[128]";
     // Static memory (the barrier) comes first, the dynamic part at the next multiple of 1024.
     run.body = load_body(b.rank, std::to_string(b.offset));
     run.smem_bytes = static_cast<uint32_t>(size);
     run.schedule = schedule;
-    LaunchResult r = run.run(device, {out, tx, static_cast<uint32_t>(size), b.x, b.y, encode_tensor_map(b.map)});
+    LaunchResult r =
+        run.run(device, {out, tx, static_cast<uint32_t>(size), b.x, b.y, encode_tensor_map(b.map)});
     ASSERT_TRUE(r.clean()) << r.text();
     auto got = read_buffer<uint8_t>(device, out, size);
     for (size_t i = 0; i < size; ++i) ASSERT_EQ(got[i], want[i]) << "byte " << i;
@@ -106,7 +116,9 @@ Box plain_box() {
 }
 
 TEST(TensorLoad, EverySwizzle) {
-  for (auto [swizzle, inner] : {std::pair{TensorSwizzle::none, 64u}, {TensorSwizzle::b32, 16u}, {TensorSwizzle::b64, 32u},
+  for (auto [swizzle, inner] : {std::pair{TensorSwizzle::none, 64u},
+                                {TensorSwizzle::b32, 16u},
+                                {TensorSwizzle::b64, 32u},
                                 {TensorSwizzle::b128, 64u}}) {
     Box b = plain_box();
     b.map.swizzle = swizzle;
@@ -174,17 +186,20 @@ TEST(TensorLoad, TrapsAsMeasured) {
     Device device;
     b.map.address = device.allocate(65536);
     PtxRun run;
-    run.params = ".param .u64 out_param, .param .u32 tx_param, .param .u32 size_param, .param .u32 x, .param .u32 y, "
-                 ".param .align 64 .b8 map_param[128]";
+    run.params =
+        ".param .u64 out_param, .param .u32 tx_param, .param .u32 size_param, .param .u32 x, .param .u32 y, "
+        ".param .align 64 .b8 map_param[128]";
     run.body = load_body(2, std::to_string(offset));
     run.smem_bytes = 8192;
-    LaunchResult r = run.run(device, {device.allocate(8192), uint32_t{1024}, uint32_t{8192}, b.x, b.y, encode_tensor_map(b.map)});
+    LaunchResult r = run.run(
+        device, {device.allocate(8192), uint32_t{1024}, uint32_t{8192}, b.x, b.y, encode_tensor_map(b.map)});
     return r.text();
   };
   EXPECT_NE(message([](Box& b) { b.x = 4; }).find("is not a multiple of 16 bytes"), std::string::npos);
   EXPECT_NE(message([](Box&) {}, 64).find("is not aligned to 128 bytes"), std::string::npos);
   EXPECT_NE(message([](Box&) {}, 8064).find("lie outside"), std::string::npos);
-  EXPECT_NE(message([](Box& b) { b.map.box[1] = 4; }).find("512 transaction bytes are missing"), std::string::npos);
+  EXPECT_NE(message([](Box& b) { b.map.box[1] = 4; }).find("512 transaction bytes are missing"),
+            std::string::npos);
 }
 
 TEST(TensorLoad, ConvertsToTf32) {
@@ -197,8 +212,9 @@ TEST(TensorLoad, ConvertsToTf32) {
   map.box = {4};
   map.address = make_buffer(device, tensor);
   PtxRun run;
-  run.params = ".param .u64 out_param, .param .u32 tx_param, .param .u32 size_param, .param .u32 x, .param .u32 y, "
-               ".param .align 64 .b8 map_param[128]";
+  run.params =
+      ".param .u64 out_param, .param .u32 tx_param, .param .u32 size_param, .param .u32 x, .param .u32 y, "
+      ".param .align 64 .b8 map_param[128]";
   run.body = load_body(1, "0");
   run.smem_bytes = 1024;
   uint64_t out = device.allocate(1024);
@@ -208,7 +224,8 @@ TEST(TensorLoad, ConvertsToTf32) {
 }
 
 /// Fills shared memory with lane-wise words and stores one box of 16 x 4 f32.
-LaunchResult store_box(Device& device, TensorMap map, int32_t x, int32_t y, const std::string& op, const Schedule& schedule) {
+LaunchResult store_box(Device& device, TensorMap map, int32_t x, int32_t y, const std::string& op,
+                       const Schedule& schedule) {
   PtxRun run;
   run.params = ".param .u64 out_param, .param .u32 x, .param .u32 y, .param .align 64 .b8 map_param[128]";
   run.body = R"(
@@ -236,15 +253,20 @@ TEST(TensorStore, DropsWhatIsOutsideAndReduces) {
     map.strides_bytes = {80};
     map.box = {16, 4};
     map.address = make_buffer(device, c);
-    ASSERT_TRUE(store_box(device, map, 8, 4, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", schedule).clean());
-    ASSERT_TRUE(store_box(device, map, 8, 4, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group", schedule).clean());
+    ASSERT_TRUE(
+        store_box(device, map, 8, 4, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", schedule)
+            .clean());
+    ASSERT_TRUE(store_box(device, map, 8, 4,
+                          "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group", schedule)
+                    .clean());
     auto got = read_buffer<float>(device, map.address, c.size());
     for (int y = 0; y < 6; ++y)
       for (int x = 0; x < 20; ++x) {
         float want = x >= 8 && y >= 4 ? 2.0f * static_cast<float>((y - 4) * 16 + x - 8) : 1.0f;
         EXPECT_EQ(got[y * 20 + x], want) << x << "," << y;
       }
-    LaunchResult r = store_box(device, map, 0, -1, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", schedule);
+    LaunchResult r =
+        store_box(device, map, 0, -1, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", schedule);
     EXPECT_NE(r.text().find("is negative"), std::string::npos) << r.text();
   }
 }

@@ -23,7 +23,7 @@ inline std::string read_text(const std::string& name) {
 }
 
 struct GemmCase {
-  std::string ptx;        ///< text
+  std::string ptx;  ///< text
   bool is_sm90 = false;
   uint32_t cta_group = 1;
   uint32_t m = 256, n = 256, k = 640;
@@ -31,7 +31,7 @@ struct GemmCase {
   bool tmem_from_top = false;
   bool normal_fill = false;  ///< else small integers
   uint64_t instruction_limit = 0;
-  uint32_t smem_bytes = 0;   ///< 0: what the kernel needs
+  uint32_t smem_bytes = 0;  ///< 0: what the kernel needs
 };
 
 struct GemmResult {
@@ -154,7 +154,10 @@ inline GemmCase sm90_case(Schedule schedule = {}) {
   return g;
 }
 
-inline const Schedule kSchedules[] = {{SchedulePolicy::eager, 0},  {SchedulePolicy::lazy, 0},   {SchedulePolicy::random, 1},
-                                      {SchedulePolicy::random, 2}, {SchedulePolicy::random, 3}};
+inline const Schedule kSchedules[] = {{SchedulePolicy::eager, 0},
+                                      {SchedulePolicy::lazy, 0},
+                                      {SchedulePolicy::random, 1},
+                                      {SchedulePolicy::random, 2},
+                                      {SchedulePolicy::random, 3}};
 
 }  // namespace gemmtune::emulator

@@ -1,5 +1,5 @@
-// One small PTX case an instruction form: operands in, expected bits out. The values follow the PTX ISA's definitions and
-// were worked out by hand, not by the emulator.
+// One small PTX case an instruction form: operands in, expected bits out. The values follow the PTX ISA's
+// definitions and were worked out by hand, not by the emulator.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,8 +9,9 @@
 namespace gemmtune::emulator {
 namespace {
 
-/// Runs `body` in one warp. Registers: 32-bit a b c d, 64-bit la lb lc ld, 16-bit ha hb hc hd, predicates p q. a, la and
-/// ha hold in[0] (b: in[1], c: in[2]) in every lane; the result is lane 0's ld if `wide`, else d.
+/// Runs `body` in one warp. Registers: 32-bit a b c d, 64-bit la lb lc ld, 16-bit ha hb hc hd, predicates p
+/// q. a, la and ha hold in[0] (b: in[1], c: in[2]) in every lane; the result is lane 0's ld if `wide`, else
+/// d.
 struct Case {
   const char* body;
   uint64_t a, b, c;
@@ -40,7 +41,8 @@ std::string kernel_of(const std::string& body) {
   cvt.u32.u64 a, la; cvt.u32.u64 b, lb; cvt.u32.u64 c, lc;
   cvt.u16.u32 ha, a; cvt.u16.u32 hb, b; cvt.u16.u32 hc, c;
   mov.u32 d, 0xdeadbeef; mov.u64 ld, 0;
-  )" + body + R"(
+  )" + body +
+         R"(
   mul.wide.u32 lo, lane, 16;
   add.u64 pout, pout, lo;
   st.global.u32 [pout], d;
@@ -50,7 +52,10 @@ std::string kernel_of(const std::string& body) {
 )";
 }
 
-struct LaneResult { uint32_t d; uint64_t ld; };
+struct LaneResult {
+  uint32_t d;
+  uint64_t ld;
+};
 
 std::vector<LaneResult> run_lanes(const std::string& body, uint64_t a, uint64_t b, uint64_t c) {
   Module module(kernel_of(body));
@@ -214,7 +219,8 @@ const Case kCases[] = {
     {"setp.gt.f16x2 p|q, a, b; selp.b32 d, 1, 0, q;", 0x40003c00, 0x3c004000, 0, 1},
     {"fma.rn.f32x2 ld, la, lb, lc;", 0x400000003f800000ull, 0x4000000040000000ull, 0x3f8000003f800000ull,
      0x40a0000040400000ull, true},
-    {"add.rn.f32x2 ld, la, lb;", 0x400000003f800000ull, 0x4000000040000000ull, 0, 0x4080000040400000ull, true},
+    {"add.rn.f32x2 ld, la, lb;", 0x400000003f800000ull, 0x4000000040000000ull, 0, 0x4080000040400000ull,
+     true},
     // memory
     {"st.shared.u32 [s], a; ld.shared.u16 d, [s+2];", 0x12345678, 0, 0, 0x1234},
     {"st.shared.v2.u32 [s+8], {a, b}; ld.shared.u64 ld, [s+8];", 1, 2, 0, 0x200000001ull, true},
@@ -231,7 +237,8 @@ const Case kCases[] = {
     // control
     {"{ .reg .pred z; setp.eq.s32 z, a, 0; @z bra OUT; mov.u32 d, 5; OUT: }", 1, 0, 0, 5},
     {"mov.u32 d, 0; LOOP: add.u32 d, d, 3; add.s32 a, a, -1; setp.ne.s32 p, a, 0; @p bra LOOP;", 4, 0, 0, 12},
-    {"T: .branchtargets L0, L1; brx.idx a, T; L0: mov.u32 d, 10; bra END; L1: mov.u32 d, 11; END:", 1, 0, 0, 11},
+    {"T: .branchtargets L0, L1; brx.idx a, T; L0: mov.u32 d, 10; bra END; L1: mov.u32 d, 11; END:", 1, 0, 0,
+     11},
     {"createpolicy.fractional.L2::evict_first.b64 lb, 1.0; mov.u32 d, 1;", 0, 0, 0, 1},
     {"setp.lt.u32 p, lane, 16; @p bra H; mov.u32 d, 1; H: @!p bra E; mov.u32 d, 2; E:", 0, 0, 0, 2},
 };
@@ -253,41 +260,56 @@ TEST(Instructions, Cases) {
 /// Lane by lane.
 void expect_lanes(const std::string& body, uint64_t a, uint64_t b, uint64_t c, auto want) {
   auto r = run_lanes(body, a, b, c);
-  for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(r[lane].d, static_cast<uint32_t>(want(lane))) << body << " lane " << lane;
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(r[lane].d, static_cast<uint32_t>(want(lane))) << body << " lane " << lane;
 }
 
 TEST(Instructions, Warp) {
   expect_lanes("shfl.sync.bfly.b32 d, lane, 1, 31, -1;", 0, 0, 0, [](uint32_t l) { return l ^ 1; });
   expect_lanes("shfl.sync.up.b32 d|p, lane, 1, 0, -1;", 0, 0, 0, [](uint32_t l) { return l ? l - 1 : 0; });
-  expect_lanes("shfl.sync.down.b32 d|p, lane, 2, 31, -1; selp.b32 d, 1, 0, p;", 0, 0, 0, [](uint32_t l) { return l < 30; });
+  expect_lanes("shfl.sync.down.b32 d|p, lane, 2, 31, -1; selp.b32 d, 1, 0, p;", 0, 0, 0,
+               [](uint32_t l) { return l < 30; });
   expect_lanes("shfl.sync.idx.b32 d, lane, a, 31, -1;", 5, 0, 0, [](uint32_t) { return 5; });
   // Segments of 8: c = (32 - 8) << 8 | 31.
   expect_lanes("shfl.sync.idx.b32 d, lane, 3, 6175, -1;", 0, 0, 0, [](uint32_t l) { return (l & ~7u) + 3; });
-  expect_lanes("setp.lt.u32 p, lane, 5; vote.sync.ballot.b32 d, p, -1;", 0, 0, 0, [](uint32_t) { return 31; });
-  expect_lanes("setp.lt.u32 p, lane, 5; vote.sync.any.pred q, p, -1; selp.b32 d, 1, 0, q;", 0, 0, 0, [](uint32_t) { return 1; });
-  expect_lanes("setp.lt.u32 p, lane, 5; vote.sync.all.pred q, p, -1; selp.b32 d, 1, 0, q;", 0, 0, 0, [](uint32_t) { return 0; });
-  expect_lanes("and.b32 t, lane, 3; match.any.sync.b32 d, t, -1;", 0, 0, 0, [](uint32_t l) { return 0x11111111u << (l & 3); });
+  expect_lanes("setp.lt.u32 p, lane, 5; vote.sync.ballot.b32 d, p, -1;", 0, 0, 0,
+               [](uint32_t) { return 31; });
+  expect_lanes("setp.lt.u32 p, lane, 5; vote.sync.any.pred q, p, -1; selp.b32 d, 1, 0, q;", 0, 0, 0,
+               [](uint32_t) { return 1; });
+  expect_lanes("setp.lt.u32 p, lane, 5; vote.sync.all.pred q, p, -1; selp.b32 d, 1, 0, q;", 0, 0, 0,
+               [](uint32_t) { return 0; });
+  expect_lanes("and.b32 t, lane, 3; match.any.sync.b32 d, t, -1;", 0, 0, 0,
+               [](uint32_t l) { return 0x11111111u << (l & 3); });
   expect_lanes("match.all.sync.b32 d|p, a, -1;", 4, 0, 0, [](uint32_t) { return 0xffffffff; });
   expect_lanes("redux.sync.add.s32 d, lane, -1;", 0, 0, 0, [](uint32_t) { return 496; });
   expect_lanes("redux.sync.max.u32 d, lane, -1;", 0, 0, 0, [](uint32_t) { return 31; });
   expect_lanes("elect.sync d|p, -1; selp.b32 d, 1, 0, p;", 0, 0, 0, [](uint32_t l) { return l == 0; });
-  expect_lanes("setp.lt.u32 p, lane, 8; @p bra L; { .reg .pred z; elect.sync d|z, 0xffffff00; selp.b32 d, 9, d, z; } L:", 0, 0, 0,
-               [](uint32_t l) { return l < 8 ? 0xdeadbeef : l == 8 ? 9 : 8; });
+  expect_lanes(
+      "setp.lt.u32 p, lane, 8; @p bra L; { .reg .pred z; elect.sync d|z, 0xffffff00; selp.b32 d, 9, d, z; } "
+      "L:",
+      0, 0, 0, [](uint32_t l) { return l < 8    ? 0xdeadbeef
+                                       : l == 8 ? 9
+                                                : 8; });
   expect_lanes("setp.lt.u32 p, lane, 8; @!p bra L; activemask.b32 d; L: bar.warp.sync -1;", 0, 0, 0,
                [](uint32_t l) { return l < 8 ? 0xff : 0xdeadbeef; });
   expect_lanes("mov.u32 d, %lanemask_lt;", 0, 0, 0, [](uint32_t l) { return (1u << l) - 1; });
 }
 
 TEST(Instructions, Atomics) {
-  expect_lanes("st.shared.u32 [s], 0; bar.warp.sync -1; atom.shared.add.u32 t, [s], 1; bar.warp.sync -1; ld.shared.u32 d, [s];", 0,
-               0, 0, [](uint32_t) { return 32; });
-  expect_lanes("atom.global.max.s32 t, [pin], lane; bar.warp.sync -1; ld.global.u32 d, [pin];", 3, 0, 0, [](uint32_t) { return 31; });
+  expect_lanes(
+      "st.shared.u32 [s], 0; bar.warp.sync -1; atom.shared.add.u32 t, [s], 1; bar.warp.sync -1; "
+      "ld.shared.u32 d, [s];",
+      0, 0, 0, [](uint32_t) { return 32; });
+  expect_lanes("atom.global.max.s32 t, [pin], lane; bar.warp.sync -1; ld.global.u32 d, [pin];", 3, 0, 0,
+               [](uint32_t) { return 31; });
   expect_lanes("red.global.add.f32 [pin], b; bar.warp.sync -1; ld.global.u32 d, [pin];", f(1.0f), f(0.5f), 0,
                [](uint32_t) { return f(17.0f); });
-  expect_lanes("atom.global.cas.b32 t, [pin], a, 9; bar.warp.sync -1; ld.global.u32 d, [pin];", 5, 0, 0, [](uint32_t) { return 9; });
-  expect_lanes("red.global.add.noftz.f16x2 [pin], b; bar.warp.sync -1; ld.global.u32 d, [pin];", 0, 0x3c004000, 0,
-               [](uint32_t) { return 0x50005400; });
-  expect_lanes("atom.global.inc.u32 t, [pin], 3; bar.warp.sync -1; ld.global.u32 d, [pin];", 0, 0, 0, [](uint32_t) { return 0; });
+  expect_lanes("atom.global.cas.b32 t, [pin], a, 9; bar.warp.sync -1; ld.global.u32 d, [pin];", 5, 0, 0,
+               [](uint32_t) { return 9; });
+  expect_lanes("red.global.add.noftz.f16x2 [pin], b; bar.warp.sync -1; ld.global.u32 d, [pin];", 0,
+               0x3c004000, 0, [](uint32_t) { return 0x50005400; });
+  expect_lanes("atom.global.inc.u32 t, [pin], 3; bar.warp.sync -1; ld.global.u32 d, [pin];", 0, 0, 0,
+               [](uint32_t) { return 0; });
 }
 
 TEST(Instructions, MatrixMoves) {
@@ -295,8 +317,10 @@ TEST(Instructions, MatrixMoves) {
   const std::string fill =
       "setp.lt.u32 p, lane, 8; shl.b32 t, lane, 4; mov.u64 lb, s; cvt.u32.u64 u, lb; add.u32 u, u, t;"
       "mul.lo.u32 c, t, 0x10001; add.u32 c, c, 0x10000;"
-      "@p st.shared.u32 [u], c; add.u32 c, c, 0x20002; @p st.shared.u32 [u+4], c; add.u32 c, c, 0x20002; @p st.shared.u32 [u+8], c;"
-      "add.u32 c, c, 0x20002; @p st.shared.u32 [u+12], c; bar.warp.sync -1; and.b32 t, lane, 7; shl.b32 t, t, 4; mov.u64 lb, s;"
+      "@p st.shared.u32 [u], c; add.u32 c, c, 0x20002; @p st.shared.u32 [u+4], c; add.u32 c, c, 0x20002; @p "
+      "st.shared.u32 [u+8], c;"
+      "add.u32 c, c, 0x20002; @p st.shared.u32 [u+12], c; bar.warp.sync -1; and.b32 t, lane, 7; shl.b32 t, "
+      "t, 4; mov.u64 lb, s;"
       "cvt.u32.u64 u, lb; add.u32 u, u, t;";
   expect_lanes(fill + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {d}, [u];", 0, 0, 0, [](uint32_t l) {
     uint32_t v = 16 * (l / 4) + 2 * (l % 4);
@@ -306,13 +330,16 @@ TEST(Instructions, MatrixMoves) {
     uint32_t v = 16 * (2 * (l % 4)) + l / 4;
     return v | (v + 16) << 16;
   });
-  expect_lanes(fill + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {d}, [u]; movmatrix.sync.aligned.m8n8.trans.b16 d, d;", 0, 0, 0,
-               [](uint32_t l) {
-                 uint32_t v = 16 * (2 * (l % 4)) + l / 4;
-                 return v | (v + 16) << 16;
-               });
-  expect_lanes(fill + "stmatrix.sync.aligned.m8n8.x1.shared.b16 [u], {lane}; bar.warp.sync -1; and.b32 t, lane, 7; shl.b32 t, t, 4;"
-                      "ld.shared.u16 d, [u+4];",
+  expect_lanes(
+      fill + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {d}, [u]; movmatrix.sync.aligned.m8n8.trans.b16 d, d;",
+      0, 0, 0, [](uint32_t l) {
+        uint32_t v = 16 * (2 * (l % 4)) + l / 4;
+        return v | (v + 16) << 16;
+      });
+  expect_lanes(fill +
+                   "stmatrix.sync.aligned.m8n8.x1.shared.b16 [u], {lane}; bar.warp.sync -1; and.b32 t, lane, "
+                   "7; shl.b32 t, t, 4;"
+                   "ld.shared.u16 d, [u+4];",
                0, 0, 0, [](uint32_t l) { return 4 * (l & 7) + 1; });
 }
 
@@ -326,12 +353,14 @@ TEST(Instructions, UnknownOnesAreRefusedWithLineAndText) {
     return "accepted";
   };
   EXPECT_EQ(message("add.foo.s32 d, a, b;"), "line 22: unknown qualifier '.foo' in 'add.foo.s32 d, a, b;'");
-  EXPECT_EQ(message("frobnicate.b32 d, a;"), "line 22: unknown instruction 'frobnicate' in 'frobnicate.b32 d, a;'");
+  EXPECT_EQ(message("frobnicate.b32 d, a;"),
+            "line 22: unknown instruction 'frobnicate' in 'frobnicate.b32 d, a;'");
   EXPECT_EQ(message("add.s32 d, a, nix;"), "line 22: unknown name 'nix' in 'add.s32 d, a, nix;'");
   EXPECT_EQ(message("add.s32 d, la, b;"), "line 22: operand 'la' has the wrong size in 'add.s32 d, la, b;'");
   EXPECT_EQ(message("add.s32 d, a;"), "line 22: wrong number of operands in 'add.s32 d, a;'");
   EXPECT_EQ(message("bra NOWHERE;"), "line 22: unknown label 'NOWHERE' in 'bra NOWHERE;'");
-  EXPECT_NE(message("tcgen05.mma.cta_group::1.kind::mxf4.block_scale [a], la, lb, c, [d], [d], p;").find("block-scaled"),
+  EXPECT_NE(message("tcgen05.mma.cta_group::1.kind::mxf4.block_scale [a], la, lb, c, [d], [d], p;")
+                .find("block-scaled"),
             std::string::npos);
   EXPECT_NE(message("wgmma.fence.sync.aligned;").find("sm_90a only"), std::string::npos);
 }

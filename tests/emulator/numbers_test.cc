@@ -1,4 +1,5 @@
-// Descriptors, swizzles, tensor maps and accumulation against the worked numbers of ptx-facts (appendix A, 3.3, 10.2).
+// Descriptors, swizzles, tensor maps and accumulation against the worked numbers of ptx-facts (appendix
+// A, 3.3, 10.2).
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -128,17 +129,25 @@ TEST(TensorMap, RoundTripAndRules) {
     return check_tensor_map(bad, false);
   };
   EXPECT_EQ(broken([](TensorMap& t) { t.rank = 6; }), "rank 6 is not 1 to 5");
-  EXPECT_EQ(broken([](TensorMap& t) { t.address += 8; }), "globalAddress 0x7000000008 is not a multiple of 16");
+  EXPECT_EQ(broken([](TensorMap& t) { t.address += 8; }),
+            "globalAddress 0x7000000008 is not a multiple of 16");
   EXPECT_EQ(broken([](TensorMap& t) { t.dims[0] = 0; }), "globalDim[0] = 0 is not 1 to 2^32");
-  EXPECT_EQ(broken([](TensorMap& t) { t.dims[1] = (1ull << 32) + 1; }), "globalDim[1] = 4294967297 is not 1 to 2^32");
-  EXPECT_EQ(broken([](TensorMap& t) { t.strides_bytes[0] = 264; }), "globalStrides[0] = 264 is not a multiple of 16");
-  EXPECT_EQ(broken([](TensorMap& t) { t.strides_bytes[0] = 1ull << 40; }), "globalStrides[0] = 1099511627776 is not below 2^40");
+  EXPECT_EQ(broken([](TensorMap& t) { t.dims[1] = (1ull << 32) + 1; }),
+            "globalDim[1] = 4294967297 is not 1 to 2^32");
+  EXPECT_EQ(broken([](TensorMap& t) { t.strides_bytes[0] = 264; }),
+            "globalStrides[0] = 264 is not a multiple of 16");
+  EXPECT_EQ(broken([](TensorMap& t) { t.strides_bytes[0] = 1ull << 40; }),
+            "globalStrides[0] = 1099511627776 is not below 2^40");
   EXPECT_EQ(broken([](TensorMap& t) { t.box[1] = 257; }), "boxDim[1] = 257 is not 1 to 256");
-  EXPECT_EQ(broken([](TensorMap& t) { t.box[0] = 4; }), "boxDim[0] x element size = 8 bytes is not a multiple of 16");
-  EXPECT_EQ(broken([](TensorMap& t) { t.box[0] = 128; }), "boxDim[0] x element size = 256 bytes exceeds the swizzle span of 128");
+  EXPECT_EQ(broken([](TensorMap& t) { t.box[0] = 4; }),
+            "boxDim[0] x element size = 8 bytes is not a multiple of 16");
+  EXPECT_EQ(broken([](TensorMap& t) { t.box[0] = 128; }),
+            "boxDim[0] x element size = 256 bytes exceeds the swizzle span of 128");
   EXPECT_EQ(broken([](TensorMap& t) { t.element_strides[0] = 0; }), "elementStrides[0] = 0 is not 1 to 8");
-  EXPECT_EQ(broken([](TensorMap& t) { t.type = TensorType::u16, t.nan_fill = true; }), "oobFill NaN needs a floating element type");
-  EXPECT_EQ(broken([](TensorMap& t) { t.swizzle = TensorSwizzle::b128_atom32; }), "swizzle mode needs sm_100");
+  EXPECT_EQ(broken([](TensorMap& t) { t.type = TensorType::u16, t.nan_fill = true; }),
+            "oobFill NaN needs a floating element type");
+  EXPECT_EQ(broken([](TensorMap& t) { t.swizzle = TensorSwizzle::b128_atom32; }),
+            "swizzle mode needs sm_100");
   // Accepted although odd (measured): stride 0, a box larger than the tensor, a null address.
   EXPECT_EQ(broken([](TensorMap& t) { t.strides_bytes[0] = 0, t.dims[1] = 8, t.address = 0; }), "");
   TensorMap big = good_map();
@@ -153,8 +162,8 @@ TEST(TensorMap, RoundTripAndRules) {
 }
 
 TEST(Floats, EveryHalfAndByteRoundTrips) {
-  for (ScalarType t : {ScalarType::f16, ScalarType::bf16, ScalarType::e4m3, ScalarType::e5m2, ScalarType::e2m3, ScalarType::e3m2,
-                       ScalarType::e2m1}) {
+  for (ScalarType t : {ScalarType::f16, ScalarType::bf16, ScalarType::e4m3, ScalarType::e5m2,
+                       ScalarType::e2m3, ScalarType::e3m2, ScalarType::e2m1}) {
     const FloatFormat& format = float_format(t);
     for (uint32_t bits = 0; bits < 2u << (format.exponent_bits + format.mantissa_bits); ++bits) {
       double v = decode_float(bits, t);

@@ -14,7 +14,9 @@ namespace gemmtune::emulator {
 struct Param {
   std::vector<uint8_t> bytes;
   template <class T>
-  Param(const T& value) : bytes(sizeof(T)) { std::memcpy(bytes.data(), &value, sizeof(T)); }  // NOLINT: implicit on purpose
+  Param(const T& value) : bytes(sizeof(T)) {
+    std::memcpy(bytes.data(), &value, sizeof(T));
+  }  // NOLINT: implicit on purpose
 };
 
 struct PtxRun {
@@ -28,8 +30,9 @@ struct PtxRun {
 
   /// `raw` is the dynamic shared memory, "out" must be the first parameter.
   LaunchResult run(Device& device, const std::vector<Param>& values) const {
-    Module module(".version 9.0\n.target " + target + "\n.address_size 64\n.extern .shared .align 1024 .b8 raw[];\n" +
-                  ".visible .entry test(" + params + ")\n{\n" + body + "\nret;\n}\n");
+    Module module(".version 9.0\n.target " + target +
+                  "\n.address_size 64\n.extern .shared .align 1024 .b8 raw[];\n" + ".visible .entry test(" +
+                  params + ")\n{\n" + body + "\nret;\n}\n");
     LaunchConfig config;
     config.kernel = "test";
     config.grid = grid;
