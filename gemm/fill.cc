@@ -49,9 +49,11 @@ FillRecipe operand_recipe(Fill fill, const Problem& p) {
       return {0, static_cast<uint32_t>(std::min(density * 0x1p32, 0x1p32 - 1)), 0};
     }
     case Fill::rounding: {
-      // K * max|a| * max|b| <= 2^24, and 255 is exact in bf16.
-      int range = static_cast<int>(std::min(std::sqrt(0x1p24 / k), 255.0));
-      return {1, 0, std::max(1, range)};
+      // K * max|a| * max|b| <= 2^24, and 255 is exact in bf16. f16 ends at 65504, and infinities would hide
+      // errors: six standard deviations of the sum (range^2 / 3 * sqrt(K)) stay below that.
+      double range = std::min(std::sqrt(0x1p24 / k), 255.0);
+      if (p.cls.out == DType::f16) range = std::min(range, std::sqrt(30000 / std::sqrt(k)));
+      return {1, 0, std::max(1, static_cast<int>(range))};
     }
     case Fill::normal:
       break;

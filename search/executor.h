@@ -28,6 +28,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual DeviceRecord device() const = 0;
+  /// False for the emulator, which proves but never times.
+  virtual bool takes_times() const { return true; }
 
   /// Allocates and fills operands, computes references. Forgets variants of the problem before. Not ok: this
   /// problem does not fit the device.

@@ -76,6 +76,7 @@ struct CompiledKernel {
   Toolchain toolchain;
   bool ok = false;
   std::string cubin;  ///< ELF bytes; empty when !ok
+  std::string ptx;    ///< for the emulator; not stored
   StaticEvidence evidence;
   double compile_ms = 0;  ///< NVRTC, wall time
   std::string log;        ///< compiler messages; the first error when !ok

@@ -1,0 +1,630 @@
+// cp.async.bulk, its tensor forms, cp.reduce.async.bulk, bulk groups, tensormap.* (ptx-facts 1.3).
+#include <fmt/format.h>
+
+#include "emulator/exec.h"
+#include "emulator/tma.h"
+
+namespace gemmtune::emulator {
+
+void check_bulk_at_exit(Warp& w, Mask lanes) {
+  for (Mask m = lanes; m; m &= m - 1) {
+    int lane = first_lane(m);
+    const ThreadGroups& g = w.bulk_groups[lane];
+    if (!g.open.empty())
+      report_here(w, Severity::race, Check::smem_race,
+                  "a thread exits with bulk stores that it never committed to a group");
+    // DeepGEMM's kernels do this and run; PTX wants the wait (ptx-facts section 5).
+    else if (!g.committed.empty())
+      report_here(w, Severity::warning, Check::smem_race,
+                  "a thread exits without cp.async.bulk.wait_group for its bulk stores");
+  }
+}
+
+namespace {
+
+using Copy = ThreadGroups::Copy;
+
+TensorMap map_at(Warp& w, int lane, uint64_t address) {
+  if (address % 64)
+    throw Fault(Check::misaligned, fmt::format("tensor map at {:#x} is not aligned to 64 bytes", address));
+  TensorMap map;
+  std::string why = decode_tensor_map(generic_place(w, lane, address, 128, false), map);
+  if (!why.empty()) throw Fault(Check::tensor_map, why);
+  return map;
+}
+
+// --- loads ---
+
+/// The CTAs that get the data and the barriers that are signalled for each.
+struct Target {
+  Cta* cta;
+  Cta* barrier_cta;
+};
+
+/// mod: [0] rank, [1] multicast, [2] cta_group (0 none), [3] own shared only.
+/// Operands: dst, map, coordinates, mbar, cta mask.
+std::vector<Target> targets_of(Warp& w, const SharedPlace& dst, const SharedPlace& bar, bool multicast,
+                               uint32_t ctas, bool pair) {
+  Cluster& cluster = *w.cta->cluster;
+  std::vector<Target> targets;
+  if (!multicast) {
+    if (!pair) {
+      // Hardware signals the destination's CTA whatever rank the barrier's address has (measured).
+      if (bar.cta != dst.cta)
+        report_here(
+            w, Severity::race, Check::mbarrier,
+            fmt::format(
+                "the barrier lies in CTA rank {}, the destination in rank {}; without .cta_group::2 the "
+                "signal goes to the destination's CTA",
+                bar.cta->rank, dst.cta->rank));
+      targets.push_back({dst.cta, dst.cta});
+    } else {
+      if (bar.cta->rank >> 1 != dst.cta->rank >> 1)
+        throw Fault(Check::mbarrier,
+                    fmt::format("barrier in CTA rank {}, destination in rank {}: not a CTA pair",
+                                bar.cta->rank, dst.cta->rank));
+      targets.push_back({dst.cta, bar.cta});
+    }
+    return targets;
+  }
+  if (ctas == 0 || ctas >> cluster.ctas.size())
+    throw Fault(Check::illegal_instruction,
+                fmt::format("cta mask {:#x} in a cluster of {}", ctas, cluster.ctas.size()));
+  for (uint32_t rank = 0; rank < cluster.ctas.size(); ++rank)
+    if (ctas >> rank & 1) {
+      uint32_t to = pair ? (rank & ~1u) | (bar.cta->rank & 1) : rank;
+      if (to >= cluster.ctas.size())
+        throw Fault(Check::illegal_instruction, "the cluster has no complete CTA pair");
+      targets.push_back({cluster.ctas[rank].get(), cluster.ctas[to].get()});
+    }
+  return targets;
+}
+
+void check_target(const Target& t, uint32_t offset, uint32_t bytes) {
+  if (offset < kSharedBase || offset + uint64_t{bytes} > t.cta->smem.size())
+    throw Fault(Check::out_of_bounds,
+                fmt::format("{} bytes at shared offset {:#x} lie outside [{:#x}, {:#x})", bytes, offset,
+                            kSharedBase, t.cta->smem.size()));
+  if (t.cta->exited)
+    throw Fault(Check::peer_exit, fmt::format("the copy goes to CTA rank {}, which has exited", t.cta->rank));
+}
+
+std::array<int32_t, 5> coordinates(Warp& w, const Instr& in, int first, int lane) {
+  std::array<int32_t, 5> c{};
+  for (uint32_t i = 0; i < in.mod[0]; ++i)
+    c[i] = static_cast<int32_t>(lane_value(w, in.ops[first + static_cast<int>(i)], lane));
+  return c;
+}
+
+Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  int rank = static_cast<int>(in.mod[0]);
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    Cluster& cluster = *w.cta->cluster;
+    SharedPlace dst = shared_cta(w, lane_address(w, in.ops[0], lane), in.mod[3]);
+    TensorMap map = map_at(w, lane, lane_address(w, in.ops[1], lane));
+    if (map.rank != in.mod[0])
+      throw Fault(Check::tensor_map,
+                  fmt::format("rank {} of the map differs from the instruction's {}", map.rank, rank));
+    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[2 + rank], lane), false);
+    uint32_t ctas = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[3 + rank], lane)) & 0xffff : 0;
+    if (dst.offset % 128)
+      throw Fault(
+          Check::misaligned,
+          fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", dst.offset));
+    auto box = std::make_shared<TensorBox>(make_box(map, coordinates(w, in, 2, lane), false));
+    std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, in.mod[2] == 2);
+    uint32_t op = cluster.async.add_operation("TMA load", in.line, w.cta->rank, w.index, nullptr);
+    for (const Target& t : targets) {
+      check_target(t, dst.offset, box->smem_bytes);
+      mbarrier_at(*t.barrier_cta, bar.offset);
+      note_async_write(w, *t.cta, dst.offset, box->smem_bytes, op);
+    }
+    if (tracing(w))
+      trace(w, TraceEvent::Kind::issue,
+            fmt::format("TMA load {} bytes to {:#x}", box->payload_bytes, dst.offset));
+    submit(w, nullptr, [&w, box, targets, dst, bar, op] {
+      std::vector<uint8_t> rows;
+      read_box(w, *box, rows);
+      for (const Target& t : targets) {
+        scatter_box(*box, rows.data(), t.cta->smem.data(), dst.offset);
+        Covered covered{op, nullptr, 0};
+        mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &covered);
+      }
+      if (tracing(w)) trace(w, TraceEvent::Kind::complete, fmt::format("TMA load to {:#x}", dst.offset));
+    });
+  }
+  return Action::next;
+}
+
+// --- stores ---
+
+/// Reads shared memory in one task, writes in a second one; the copy belongs to the lane's open group.
+void submit_store(Warp& w, int lane, uint32_t op, std::function<void()> read, std::function<void()> write) {
+  auto copy = std::make_shared<Copy>();
+  copy->operation = op;
+  w.bulk_groups[lane].open.push_back(copy);
+  submit(w, copy.get(), [&w, copy, read] {
+    read();
+    copy->read = true;
+    ++w.async_version;
+  });
+  submit(w, copy.get(), [&w, copy, write] {
+    write();
+    copy->written = true;
+    ++w.async_version;
+  });
+}
+
+/// mod: [0] rank, [1] reduction + 1 or 0. Operands: map, coordinates, src.
+Action tensor_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  int rank = static_cast<int>(in.mod[0]);
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    TensorMap map = map_at(w, lane, lane_address(w, in.ops[0], lane));
+    if (map.rank != in.mod[0])
+      throw Fault(Check::tensor_map,
+                  fmt::format("rank {} of the map differs from the instruction's {}", map.rank, rank));
+    auto box = std::make_shared<TensorBox>(make_box(map, coordinates(w, in, 1, lane), true));
+    uint64_t address = lane_address(w, in.ops[1 + rank], lane);
+    SharedPlace src = shared_place(w, address, box->smem_bytes, true);
+    if (src.offset % 128)
+      throw Fault(
+          Check::misaligned,
+          fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", src.offset));
+    uint32_t op = w.cta->cluster->async.add_operation(in.mod[1] ? "TMA reduce" : "TMA store", in.line,
+                                                      w.cta->rank, w.index, nullptr);
+    note_async_read(w, lane, *src.cta, src.offset, box->smem_bytes, op);
+    auto rows = std::make_shared<std::vector<uint8_t>>(size_t{box->rows} * box->row_bytes);
+    int reduce = static_cast<int>(in.mod[1]) - 1;
+    if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("TMA store from {:#x}", src.offset));
+    submit_store(
+        w, lane, op, [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
+        [&w, box, rows, reduce] { write_box(w, *box, rows->data(), reduce); });
+  }
+  return Action::next;
+}
+
+Action commit_group(Warp& w, Fragment&, const Instr&, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    ThreadGroups& g = w.bulk_groups[first_lane(m)];
+    g.committed.push_back(std::move(g.open));
+    g.open.clear();
+  }
+  return Action::next;
+}
+
+/// mod: [0] groups that may stay, [1] only the reads.
+Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
+  Cluster& cluster = *w.cta->cluster;
+  for (Mask m = mask; m; m &= m - 1) {
+    ThreadGroups& g = w.bulk_groups[first_lane(m)];
+    size_t done = g.committed.size() > in.mod[0] ? g.committed.size() - in.mod[0] : 0;
+    for (size_t i = 0; i < done; ++i)
+      for (const auto& copy : g.committed[i])
+        if (!(in.mod[1] ? copy->read : copy->written)) {
+          f.wait_on(&w.async_version);
+          f.describe_wait = [] {
+            return std::string("waits for its bulk copies (cp.async.bulk.wait_group)");
+          };
+          return Action::wait;
+        }
+  }
+  for (Mask m = mask; m; m &= m - 1) {
+    ThreadGroups& g = w.bulk_groups[first_lane(m)];
+    size_t done = g.committed.size() > in.mod[0] ? g.committed.size() - in.mod[0] : 0;
+    for (size_t i = 0; i < done; ++i)
+      for (const auto& copy : g.committed[i]) cluster.async.operation(copy->operation).observed = true;
+    g.committed.erase(g.committed.begin(), g.committed.begin() + static_cast<ptrdiff_t>(done));
+  }
+  return Action::next;
+}
+
+// --- one-dimensional ---
+
+uint32_t bulk_size(Warp& w, const Operand& op, int lane) {
+  uint32_t bytes = static_cast<uint32_t>(lane_value(w, op, lane));
+  if (bytes % 16)
+    throw Fault(Check::misaligned, fmt::format("bulk copy of {} bytes, not a multiple of 16", bytes));
+  return bytes;
+}
+
+void check_16(uint64_t address) {
+  if (address % 16)
+    throw Fault(Check::misaligned, fmt::format("bulk copy: address {:#x} is not a multiple of 16", address));
+}
+
+/// Global to shared. mod: [1] multicast, [3] own shared only. Operands: dst, src, size, mbar, cta mask.
+Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    uint32_t bytes = bulk_size(w, in.ops[2], lane);
+    SharedPlace dst = shared_cta(w, lane_address(w, in.ops[0], lane), in.mod[3]);
+    uint64_t source = lane_address(w, in.ops[1], lane);
+    check_16(dst.offset);
+    check_16(source);
+    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[3], lane), false);
+    uint32_t ctas = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[4], lane)) & 0xffff : 0;
+    std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, false);
+    const uint8_t* from = bytes ? global_place(w, source, bytes, false) : nullptr;
+    uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
+    for (const Target& t : targets) {
+      check_target(t, dst.offset, bytes);
+      mbarrier_at(*t.barrier_cta, bar.offset);
+      if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
+    }
+    submit(w, nullptr, [=] {
+      for (const Target& t : targets) {
+        if (bytes) std::memcpy(t.cta->smem.data() + dst.offset, from, bytes);
+        Covered covered{op, nullptr, 0};
+        mbarrier_complete_tx(*t.barrier_cta, bar.offset, bytes, &covered);
+      }
+    });
+  }
+  return Action::next;
+}
+
+/// Own shared memory to a CTA of the cluster. mod: [1] reduction + 1, [2] its type. Operands: dst, src, size,
+/// mbar.
+Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    uint32_t bytes = bulk_size(w, in.ops[2], lane);
+    SharedPlace dst = shared_place(w, lane_address(w, in.ops[0], lane), bytes, false);
+    SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), bytes, true);
+    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[3], lane), false);
+    check_16(dst.offset);
+    check_16(src.offset);
+    if (bar.cta != dst.cta)
+      throw Fault(Check::mbarrier, "the barrier of a bulk copy must lie in the destination's CTA");
+    mbarrier_at(*bar.cta, bar.offset);
+    uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
+    if (!bytes) continue;
+    note_async_read(w, lane, *src.cta, src.offset, bytes, op);
+    note_async_write(w, *dst.cta, dst.offset, bytes, op);
+    uint32_t reduce = in.mod[1];
+    ScalarType type = static_cast<ScalarType>(in.mod[2]);
+    submit(w, nullptr, [=] {
+      uint8_t* to = dst.cta->smem.data() + dst.offset;
+      const uint8_t* from = src.cta->smem.data() + src.offset;
+      if (!reduce) {
+        std::memmove(to, from, bytes);
+      } else {
+        uint32_t size = static_cast<uint32_t>(size_bytes(type));
+        for (uint32_t i = 0; i < bytes; i += size) {
+          uint64_t old = 0, b = 0;
+          std::memcpy(&old, to + i, size);
+          std::memcpy(&b, from + i, size);
+          uint64_t now = atomic_value(reduce - 1, type, old, b, 0);
+          std::memcpy(to + i, &now, size);
+        }
+      }
+      Covered covered{op, nullptr, 0};
+      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &covered);
+    });
+  }
+  return Action::next;
+}
+
+/// Shared to global. mod: [1] reduction + 1, [2] its type. Operands: dst, src, size.
+Action bulk_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    uint32_t bytes = bulk_size(w, in.ops[2], lane);
+    if (!bytes) continue;
+    uint64_t target = lane_address(w, in.ops[0], lane);
+    check_16(target);
+    SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), bytes, true);
+    check_16(src.offset);
+    uint8_t* to = global_place(w, target, bytes, true);
+    uint32_t op = w.cta->cluster->async.add_operation("bulk store", in.line, w.cta->rank, w.index, nullptr);
+    note_async_read(w, lane, *src.cta, src.offset, bytes, op);
+    auto data = std::make_shared<std::vector<uint8_t>>(bytes);
+    uint32_t reduce = in.mod[1];
+    ScalarType type = static_cast<ScalarType>(in.mod[2]);
+    submit_store(
+        w, lane, op, [=] { std::memcpy(data->data(), src.cta->smem.data() + src.offset, bytes); },
+        [=] {
+          if (!reduce) {
+            std::memcpy(to, data->data(), bytes);
+            return;
+          }
+          uint32_t size = static_cast<uint32_t>(size_bytes(type));
+          for (uint32_t i = 0; i < bytes; i += size) {
+            uint64_t old = 0, b = 0;
+            std::memcpy(&old, to + i, size);
+            std::memcpy(&b, data->data() + i, size);
+            uint64_t now = atomic_value(reduce - 1, type, old, b, 0);
+            std::memcpy(to + i, &now, size);
+          }
+        });
+  }
+  return Action::next;
+}
+
+Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
+
+Action prefetch_tensor(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  int lane = first_lane(mask);
+  TensorMap map = map_at(w, lane, lane_address(w, in.ops[0], lane));
+  make_box(map, coordinates(w, in, 1, lane), false);
+  return Action::next;
+}
+
+// --- decoding ---
+
+const std::initializer_list<std::string_view> kDims = {"1d", "2d", "3d", "4d", "5d"};
+const std::initializer_list<std::string_view> kReductions = {"add", "min",  "max", "and", "or",
+                                                             "xor", "exch", "cas", "inc", "dec"};
+
+/// "[map, {c0, c1}]": the map's address and the coordinates.
+void map_and_coordinates(Decode& d, const ParsedOperand& p, uint32_t rank) {
+  if (p.kind != ParsedOperand::Kind::address || p.parts.size() != 2) d.fail("expected [map, {coordinates}]");
+  d.address(p);
+  auto parts = Decode::parts(p.parts[1]);
+  if (parts.size() != rank) d.fail("wrong number of coordinates");
+  for (const ParsedOperand* c : parts) d.src(*c, 4);
+}
+
+void decode_tensor(Decode& d, bool reduce, bool prefetch) {
+  uint32_t rank = static_cast<uint32_t>(d.need_one_of(kDims)) + 1;
+  d.out.mod[0] = rank;
+  if (d.take_one_of({"im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4",
+                     "tile::scatter4"}) >= 0)
+    d.fail("only the tile mode of tensor copies is supported");
+  d.take("tile");
+  bool hint = d.take("L2::cache_hint");
+  if (prefetch) {
+    d.need_one_of({"L2"});
+    d.need_one_of({"global"});
+    d.need_count(hint ? 2 : 1, hint ? 2 : 1);
+    map_and_coordinates(d, d.parsed(0), rank);
+    d.out.run = prefetch_tensor;
+    return;
+  }
+  if (d.take("bulk_group")) {
+    d.need_one_of({"global"});
+    d.need_one_of({"shared::cta"});
+    d.out.mod[1] = reduce ? static_cast<uint32_t>(d.need_one_of(kReductions)) + 1 : 0;
+    d.need_count(hint ? 3 : 2, hint ? 3 : 2);
+    map_and_coordinates(d, d.parsed(0), rank);
+    d.address(d.parsed(1));
+    d.out.run = tensor_store;
+    // Reductions of different clusters meet in memory; floating sums depend on their order.
+    if (reduce) d.module.program().clusters_communicate = true;
+    return;
+  }
+  if (reduce) d.fail("a tensor reduction goes to global memory with .bulk_group");
+  int to = d.need_one_of({"shared::cluster", "shared::cta"});
+  d.need_one_of({"global"});
+  d.need_one_of({"mbarrier::complete_tx::bytes"});
+  d.out.mod[1] = d.take("multicast::cluster");
+  int group = d.take_one_of({"cta_group::1", "cta_group::2"});
+  d.out.mod[2] = static_cast<uint32_t>(group + 1);
+  d.out.mod[3] = to == 1;
+  size_t n = 3 + (d.out.mod[1] ? 1 : 0) + (hint ? 1 : 0);
+  d.need_count(n, n);
+  d.address(d.parsed(0));
+  map_and_coordinates(d, d.parsed(1), rank);
+  d.address(d.parsed(2));
+  if (d.out.mod[1]) d.src_at_least(d.parsed(3), 4);
+  d.out.run = tensor_load;
+}
+
+void decode_bulk(Decode& d, bool reduce) {
+  bool hint = d.take("L2::cache_hint");
+  if (d.take("prefetch")) {
+    if (d.take("tensor")) {
+      decode_tensor(d, false, true);
+      return;
+    }
+    d.need_one_of({"L2"});
+    d.need_one_of({"global"});
+    d.need_count(2, 3);
+    d.address(d.parsed(0));
+    d.src(d.parsed(1), 4);
+    d.out.run = nothing;
+    return;
+  }
+  if (reduce) {
+    d.out.mod[1] = static_cast<uint32_t>(d.need_one_of(kReductions)) + 1;
+    d.take("noftz");
+    d.out.mod[2] = static_cast<uint32_t>(d.need_type());
+  }
+  if (d.take("bulk_group")) {
+    d.need_one_of({"global"});
+    d.need_one_of({"shared::cta"});
+    d.need_count(hint ? 4 : 3, hint ? 4 : 3);
+    d.address(d.parsed(0));
+    d.address(d.parsed(1));
+    d.src(d.parsed(2), 4);
+    d.out.run = bulk_store;
+    if (reduce) d.module.program().clusters_communicate = true;
+    return;
+  }
+  d.need_one_of({"mbarrier::complete_tx::bytes"});
+  bool from_global = d.take("global");
+  bool multicast = d.take("multicast::cluster");
+  bool cluster = d.take("shared::cluster"), own = d.take("shared::cta");
+  if (from_global) {
+    if (reduce || cluster == own) d.fail("unknown form of bulk copy");
+    d.out.mod[1] = multicast;
+    d.out.mod[3] = own;
+    size_t n = 4 + (multicast ? 1 : 0) + (hint ? 1 : 0);
+    d.need_count(n, n);
+    d.address(d.parsed(0));
+    d.address(d.parsed(1));
+    d.src(d.parsed(2), 4);
+    d.address(d.parsed(3));
+    if (multicast) d.src_at_least(d.parsed(4), 4);
+    d.out.run = bulk_load;
+    return;
+  }
+  if (!cluster || !own) d.fail("unknown form of bulk copy");
+  d.need_count(4, 4);
+  d.address(d.parsed(0));
+  d.address(d.parsed(1));
+  d.src(d.parsed(2), 4);
+  d.address(d.parsed(3));
+  d.out.run = bulk_exchange;
+}
+
+void decode_cp(Decode& d) {
+  if (!d.has("async")) d.fail("only cp.async and cp.reduce.async are known");
+  if (!d.has("bulk")) {
+    decode_small_copy(d);
+    return;
+  }
+  d.take("async");
+  d.take("bulk");
+  bool reduce = d.take("reduce");
+  if (d.take("commit_group")) {
+    d.need_count(0, 0);
+    d.out.run = commit_group;
+    return;
+  }
+  if (d.take("wait_group")) {
+    d.out.mod[1] = d.take("read");
+    d.need_count(1, 1);
+    d.out.mod[0] = static_cast<uint32_t>(d.immediate(d.parsed(0)));
+    d.out.run = wait_group;
+    return;
+  }
+  if (d.has("tensor") && !d.has("prefetch")) {
+    d.take("tensor");
+    decode_tensor(d, reduce, false);
+    return;
+  }
+  decode_bulk(d, reduce);
+}
+
+// --- tensormap.replace, tensormap.cp_fenceproxy ---
+
+enum Field : uint32_t {
+  kAddress,
+  kRank,
+  kBox,
+  kDim,
+  kStride,
+  kElementStride,
+  kElementType,
+  kInterleave,
+  kSwizzle,
+  kFill
+};
+const std::initializer_list<std::string_view> kFields = {
+    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
+    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
+
+/// mod: [0] field, [1] ordinal, [2] shared. Operands: map, value.
+Action replace(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  int lane = first_lane(mask);
+  uint64_t address = lane_address(w, in.ops[0], lane);
+  if (in.mod[2]) address = kSharedWindow | plain_shared(address);
+  uint8_t* bytes = generic_place(w, lane, address, 128, true);
+  TensorMap map;
+  // Fields are replaced one by one, so an inconsistent state in between is allowed.
+  std::string why = decode_tensor_map(bytes, map);
+  if (why == "these 128 bytes are no encoded tensor map") throw Fault(Check::tensor_map, why);
+  uint64_t v = lane_value(w, in.ops[1], lane);
+  uint32_t i = in.mod[1];
+  switch (in.mod[0]) {
+    case kAddress:
+      map.address = v;
+      break;
+    case kRank:
+      map.rank = static_cast<uint32_t>(v) + 1;
+      break;
+    case kBox:
+      map.box[i] = static_cast<uint32_t>(v);
+      break;
+    case kDim:
+      map.dims[i] = v == 0 ? 1ull << 32 : v;
+      break;
+    case kStride:
+      map.strides_bytes[i] = v;
+      break;
+    case kElementStride:
+      map.element_strides[i] = static_cast<uint32_t>(v);
+      break;
+    case kElementType:
+      map.type = static_cast<TensorType>(v);
+      break;
+    case kInterleave:
+      map.interleave = static_cast<TensorInterleave>(v);
+      break;
+    case kSwizzle:
+      map.swizzle = static_cast<TensorSwizzle>(v);
+      break;
+    default:
+      map.nan_fill = v != 0;
+      break;
+  }
+  TensorMapBytes out;
+  try {
+    out = encode_tensor_map(map);
+  } catch (const std::invalid_argument& error) {
+    throw Fault(Check::tensor_map, error.what());
+  }
+  std::memcpy(bytes, out.data(), 128);
+  return Action::next;
+}
+
+/// Copies 128 bytes from shared to global memory with a tensormap proxy fence.
+Action copy_map(Warp& w, Fragment& f, const Instr& in, Mask mask) {
+  if (!aligned(w, f, mask)) return Action::wait;
+  int lane = first_lane(mask);
+  SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), 128, true);
+  std::memcpy(global_place(w, lane_address(w, in.ops[0], lane), 128, true), src.cta->smem.data() + src.offset,
+              128);
+  return Action::next;
+}
+
+void decode_tensormap(Decode& d) {
+  if (d.take("cp_fenceproxy")) {
+    d.need_one_of({"global"});
+    d.need_one_of({"shared::cta"});
+    d.need_one_of({"tensormap::generic"});
+    d.need_one_of({"release"});
+    d.drop({"cta", "cluster", "gpu", "sys", "sync", "aligned"});
+    d.need_count(3, 3);
+    d.address(d.parsed(0));
+    d.address(d.parsed(1));
+    if (d.immediate(d.parsed(2)) != 128) d.fail("the size must be 128");
+    d.out.run = copy_map;
+    return;
+  }
+  d.need_one_of({"replace"});
+  d.need_one_of({"tile"});
+  d.out.mod[0] = static_cast<uint32_t>(d.need_one_of(kFields));
+  d.out.mod[2] = d.take_one_of({"global", "shared::cta", "shared"}) >= 1;
+  d.need_one_of({"b1024"});
+  ScalarType t = d.need_type();
+  bool ordinal = d.out.mod[0] >= kBox && d.out.mod[0] <= kElementStride;
+  d.need_count(ordinal ? 3 : 2, ordinal ? 3 : 2);
+  if (ordinal) {
+    int64_t i = d.immediate(d.parsed(1));
+    if (i < 0 || i >= (d.out.mod[0] == kStride ? 4 : 5)) d.fail("the ordinal is out of range");
+    d.out.mod[1] = static_cast<uint32_t>(i);
+  }
+  d.address(d.parsed(0));
+  d.src(d.parsed(d.count() - 1), size_bytes(t));
+  d.out.run = replace;
+}
+
+}  // namespace
+
+Action check_tensor_map_address(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  int lane = first_lane(mask);
+  uint64_t address = lane_address(w, in.ops[0], lane);
+  // prefetch.param.tensormap takes an offset in the parameters.
+  map_at(w, lane, address >> kWindowShift ? address : kParamWindow | address);
+  return Action::next;
+}
+
+void register_bulk_copy(OpcodeTable& t) {
+  t["cp"] = decode_cp;
+  t["tensormap"] = decode_tensormap;
+}
+
+}  // namespace gemmtune::emulator

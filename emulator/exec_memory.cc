@@ -1,0 +1,450 @@
+// ld, st, prefetches, cp.async (PTX ISA 9.7.9).
+#include <fmt/format.h>
+
+#include "emulator/exec.h"
+
+namespace gemmtune::emulator {
+namespace {
+
+enum Space : uint32_t { kGeneric, kGlobal, kSharedCta, kSharedCluster, kLocal, kKernelParam };
+
+/// Host memory behind one lane's access; notes shared accesses for the race checks.
+template <uint32_t kSpace>
+uint8_t* place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool write) {
+  if (address & (bytes - 1))
+    throw Fault(Check::misaligned,
+                fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes));
+  if constexpr (kSpace == kGlobal) {
+    return global_place(w, address, bytes, write);
+  } else if constexpr (kSpace == kSharedCta || kSpace == kSharedCluster) {
+    SharedPlace p = shared_place(w, address, bytes, kSpace == kSharedCta);
+    if (write)
+      note_generic_write(w, lane, *p.cta, p.offset, bytes);
+    else
+      note_generic_read(w, *p.cta, p.offset, bytes);
+    return p.cta->smem.data() + p.offset;
+  } else if constexpr (kSpace == kLocal) {
+    return local_place(w, lane, address, bytes);
+  } else if constexpr (kSpace == kKernelParam) {
+    return generic_place(w, lane, kParamWindow | address, bytes, write);
+  } else {
+    return generic_place(w, lane, address, bytes, write);
+  }
+}
+
+// mod: [0] bytes an element, [1] signed, [2] elements. Operands: destinations, address.
+template <uint32_t kSpace>
+Action load(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  uint32_t bytes = in.mod[0], n = in.mod[2], all = bytes * n;
+  const Operand& address = in.ops[n];
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    const uint8_t* from = place<kSpace>(w, lane, lane_address(w, address, lane), all, false);
+    for (uint32_t i = 0; i < n; ++i, from += bytes) {
+      const Operand& op = in.ops[i];
+      if (op.kind == Operand::Kind::none) continue;
+      uint8_t* d = dst_of(w, op);
+      if (bytes == 4 && op.width == 4) {
+        std::memcpy(d + 4 * lane, from, 4);
+        continue;
+      }
+      if (bytes == 16) {
+        std::memcpy(d + 16 * lane, from, 16);
+        continue;
+      }
+      uint64_t v = 0;
+      std::memcpy(&v, from, bytes);
+      if (in.mod[1]) {
+        int shift = 64 - 8 * static_cast<int>(bytes);
+        v = static_cast<uint64_t>(static_cast<int64_t>(v << shift) >> shift);
+      }
+      if (op.width == 8)
+        set<uint64_t>(d, lane, v);
+      else
+        set<uint32_t>(d, lane, static_cast<uint32_t>(v) & in.mod[3]);
+    }
+  }
+  return Action::next;
+}
+
+template <uint32_t kSpace>
+Action store(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  uint32_t bytes = in.mod[0], n = in.mod[2], all = bytes * n;
+  const Operand& address = in.ops[n];
+  ++w.cta->cluster->tick;
+  ++w.cta->cluster->events;
+  const uint8_t* sources[8];
+  for (uint32_t i = 0; i < n; ++i) sources[i] = w.read(in.ops[i]);
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    uint8_t* to = place<kSpace>(w, lane, lane_address(w, address, lane), all, true);
+    for (uint32_t i = 0; i < n; ++i, to += bytes) std::memcpy(to, sources[i] + lane * in.ops[i].width, bytes);
+  }
+  return Action::next;
+}
+
+Handler pick(bool is_load, uint32_t space) {
+  switch (space) {
+    case kGlobal:
+      return is_load ? load<kGlobal> : store<kGlobal>;
+    case kSharedCta:
+      return is_load ? load<kSharedCta> : store<kSharedCta>;
+    case kSharedCluster:
+      return is_load ? load<kSharedCluster> : store<kSharedCluster>;
+    case kLocal:
+      return is_load ? load<kLocal> : store<kLocal>;
+    case kKernelParam:
+      return is_load ? load<kKernelParam> : store<kKernelParam>;
+    default:
+      return is_load ? load<kGeneric> : store<kGeneric>;
+  }
+}
+
+void drop_cache_hints(Decode& d) {
+  d.drop({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged",
+          "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B",
+          "L2::evict_normal", "L2::evict_first", "L2::evict_last", "unified"});
+}
+
+/// `.param` is kernel parameters in a kernel, and the lane's own memory for calls.
+uint32_t param_space(Decode& d, const ParsedOperand& address) {
+  if (address.parts.empty() || address.parts[0].kind != ParsedOperand::Kind::name) return kKernelParam;
+  auto found = d.module.find(d.function, d.in().scope, address.parts[0].name);
+  if (found.kind != ModuleBuilder::Found::Kind::variable) return d.function.is_entry ? kKernelParam : kLocal;
+  size_t index = static_cast<size_t>(found.index);
+  bool formal =
+      index >= d.function.variables.size() && index < d.function.variables.size() + d.function.params.size();
+  return formal && d.function.is_entry ? kKernelParam : kLocal;
+}
+
+void decode_load_store(Decode& d, bool is_load) {
+  bool ordered = d.take_one_of({"volatile", "relaxed", "acquire", "release", "mmio"}) >= 0;
+  d.take("mmio");
+  d.take("weak");
+  d.drop({"cta", "cluster", "gpu", "sys"});
+  int space = d.take_one_of({"global", "shared", "shared::cta", "shared::cluster", "local", "param", "const",
+                             "param::entry", "param::func"});
+  d.take("nc");
+  bool hint = d.take("L2::cache_hint");
+  drop_cache_hints(d);
+  int vector = d.take_one_of({"v2", "v4", "v8"});
+  uint32_t n = vector < 0 ? 1 : 2u << vector;
+  ScalarType t = d.need_type();
+  uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
+  if (bytes == 0 || t == ScalarType::f32x2) d.fail("type is not supported here");
+  if (bytes * n > 32 || (bytes * n == 32 && space != 0)) d.fail("vector is too long");
+  d.need_count(hint ? 3 : 2, hint ? 3 : 2);
+  const ParsedOperand& address = d.parsed(is_load ? 1 : 0);
+  const ParsedOperand& value = d.parsed(is_load ? 0 : 1);
+  auto parts = Decode::parts(value);
+  if (parts.size() != n) d.fail("wrong number of vector elements");
+  for (const ParsedOperand* p : parts) {
+    int width = std::max<int>(4, static_cast<int>(bytes));
+    if (is_load)
+      d.dst_at_least(*p, width);
+    else if (p->kind == ParsedOperand::Kind::integer && bytes <= 4)
+      d.src(*p, 4);
+    else
+      d.src_at_least(*p, width);
+  }
+  d.address(address);
+  if (hint) d.src(d.parsed(2), 8);
+  d.out.mod[0] = bytes;
+  d.out.mod[1] = is_signed(t);
+  d.out.mod[2] = n;
+  // A sign-extended byte in a 16-bit register fills 16 bits, in a 32-bit register all.
+  d.out.mod[3] = ~0u;
+  if (is_load && is_signed(t) && parts[0]->kind == ParsedOperand::Kind::name &&
+      d.register_bits(*parts[0]) == 16)
+    d.out.mod[3] = 0xffff;
+  uint32_t where = kGeneric;
+  switch (space) {
+    case 0:
+    case 6:
+      where = kGlobal;
+      break;
+    case 1:
+    case 2:
+      where = kSharedCta;
+      break;
+    case 3:
+      where = kSharedCluster;
+      break;
+    case 4:
+      where = kLocal;
+      break;
+    case 5:
+    case 7:
+    case 8:
+      where = param_space(d, address);
+      break;
+    default:
+      break;
+  }
+  // Shared addresses that a generic or .shared access is given carry rank bits; 32-bit registers hold them
+  // whole.
+  if (ordered && (where == kGlobal || where == kGeneric)) d.module.program().clusters_communicate = true;
+  d.out.run = pick(is_load, where);
+}
+
+/// st.async.shared::cluster.mbarrier::complete_tx::bytes [addr], value, [mbar].
+/// mod: as store. Operands: values, address, mbarrier.
+Action store_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  uint32_t bytes = in.mod[0], n = in.mod[2];
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    SharedPlace to = shared_place(w, lane_address(w, in.ops[n], lane), bytes * n, false);
+    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[n + 1], lane), false);
+    std::array<uint8_t, 32> value{};
+    for (uint32_t i = 0; i < n; ++i)
+      std::memcpy(value.data() + i * bytes, w.read(in.ops[i]) + lane * in.ops[i].width, bytes);
+    uint32_t op = w.cta->cluster->async.add_operation("st.async", in.line, w.cta->rank, w.index, nullptr);
+    note_async_write(w, *to.cta, to.offset, bytes * n, op);
+    submit(w, nullptr, [=] {
+      std::memcpy(to.cta->smem.data() + to.offset, value.data(), bytes * n);
+      Covered covered{op, nullptr, 0};
+      mbarrier_complete_tx(*bar.cta, bar.offset, bytes * n, &covered);
+    });
+  }
+  return Action::next;
+}
+
+void decode_store_async(Decode& d) {
+  d.take("async");
+  d.take("weak");
+  d.need_one_of({"shared::cluster"});
+  d.need_one_of({"mbarrier::complete_tx::bytes"});
+  int vector = d.take_one_of({"v2", "v4"});
+  uint32_t n = vector < 0 ? 1 : 2u << vector;
+  ScalarType t = d.need_type();
+  d.need_count(3, 3);
+  auto parts = Decode::parts(d.parsed(1));
+  if (parts.size() != n) d.fail("wrong number of vector elements");
+  for (const ParsedOperand* p : parts) d.src(*p, std::max(4, size_bytes(t)));
+  d.address(d.parsed(0));
+  d.address(d.parsed(2));
+  d.out.mod[0] = static_cast<uint32_t>(size_bytes(t));
+  d.out.mod[2] = n;
+  d.out.run = store_async;
+}
+
+Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
+
+void decode_prefetch(Decode& d) {
+  if (d.take("tensormap")) {
+    d.take_one_of({"param", "const"});
+    d.need_count(1, 1);
+    d.address(d.parsed(0));
+    d.out.run = check_tensor_map_address;
+    return;
+  }
+  d.take_one_of({"global", "local"});
+  d.need_one_of({"L1", "L2", "L2::evict_last", "L2::evict_normal"});
+  d.need_count(1, 1);
+  d.address(d.parsed(0));
+  d.out.run = nothing;
+}
+
+// --- cp.async: sixteen bytes or less a lane, generic proxy, in groups of the issuing thread ---
+
+/// mod: [0] bytes, [1] has a source size, [2] has an ignore-source predicate. Operands: dst, src, size or
+/// predicate.
+Action copy_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  uint32_t bytes = in.mod[0];
+  Cluster& cluster = *w.cta->cluster;
+  uint32_t op = cluster.async.add_operation("cp.async", in.line, w.cta->rank, w.index, nullptr);
+  Mask ignore = in.mod[2] ? w.predicate(in.ops[2]) : 0;
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    uint64_t target = lane_address(w, in.ops[0], lane), source = lane_address(w, in.ops[1], lane);
+    if (target % bytes || source % bytes)
+      throw Fault(Check::misaligned, fmt::format("lane {}: {:#x} or {:#x} is not a multiple of {}", lane,
+                                                 target, source, bytes));
+    SharedPlace to = shared_place(w, target, bytes, true);
+    uint32_t size = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[2], lane)) : bytes;
+    if (size > bytes) throw Fault(Check::illegal_instruction, "cp.async source size is larger than the copy");
+    if (ignore >> lane & 1) size = 0;
+    const uint8_t* from = size ? global_place(w, source, size, false) : nullptr;
+    note_async_write(w, *to.cta, to.offset, bytes, op);
+    w.small_places[lane].push_back({op, to.offset, bytes});
+    ++w.small_issued[lane];
+    submit(w, &w.small_places[lane], [&w, lane, to, from, size, bytes] {
+      uint8_t* at = to.cta->smem.data() + to.offset;
+      if (size) std::memcpy(at, from, size);
+      std::memset(at + size, 0, bytes - size);
+      ++w.small_done[lane];
+      ++w.async_version;
+    });
+  }
+  return Action::next;
+}
+
+Action copy_commit(Warp& w, Fragment&, const Instr&, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    w.small_marks[lane].push_back(w.small_issued[lane]);
+  }
+  return Action::next;
+}
+
+/// What has landed becomes a generic write of this moment: a fence.proxy.async before the wait does not
+/// count.
+void observe_small(Warp& w, int lane, uint64_t issued) {
+  auto& places = w.small_places[lane];
+  Cluster& cluster = *w.cta->cluster;
+  uint64_t first = w.small_issued[lane] - places.size();
+  ++cluster.tick;
+  while (!places.empty() && first < issued) {
+    const SmallCopy& p = places.front();
+    cluster.async.operation(p.operation).observed = true;
+    for (uint32_t g = p.offset >> kShadowShift; g <= (p.offset + p.bytes - 1) >> kShadowShift; ++g) {
+      Shadow& s = w.cta->shadow[g];
+      if (s.async_writer != p.operation) continue;
+      s.generic_tick = static_cast<uint32_t>(cluster.tick);
+      s.generic_thread = static_cast<uint16_t>(w.index * 32 + lane);
+      s.generic_rank = static_cast<uint16_t>(w.cta->rank);
+      s.generic_line = cluster.async.operation(p.operation).line;
+    }
+    places.pop_front();
+    ++first;
+  }
+}
+
+/// mod[0]: groups that may stay open, UINT32_MAX for wait_all.
+Action copy_wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    auto& marks = w.small_marks[lane];
+    uint64_t need = 0;
+    if (in.mod[0] == UINT32_MAX)
+      need = w.small_issued[lane];
+    else if (marks.size() > in.mod[0])
+      need = marks[marks.size() - 1 - in.mod[0]];
+    if (w.small_done[lane] < need) {
+      f.wait_on(&w.async_version);
+      f.describe_wait = [] { return std::string("waits for its cp.async copies"); };
+      return Action::wait;
+    }
+  }
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    auto& marks = w.small_marks[lane];
+    uint64_t need = 0;
+    if (in.mod[0] == UINT32_MAX)
+      need = w.small_issued[lane];
+    else if (marks.size() > in.mod[0])
+      need = marks[marks.size() - 1 - in.mod[0]];
+    observe_small(w, lane, need);
+    while (!marks.empty() && marks.front() <= need && marks.size() > in.mod[0]) marks.pop_front();
+  }
+  return Action::next;
+}
+
+/// cp.async.mbarrier.arrive: the barrier is signalled when the thread's earlier copies have landed. mod[0]:
+/// noinc.
+Action copy_arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    int lane = first_lane(m);
+    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[0], lane), true);
+    // Without .noinc the pending count is raised first, so that the arrival is additional.
+    if (!in.mod[0]) mbarrier_raise_pending(*bar.cta, bar.offset);
+    uint64_t issued = w.small_issued[lane];
+    std::vector<uint32_t> operations;
+    for (const SmallCopy& p : w.small_places[lane])
+      if (operations.empty() || operations.back() != p.operation) operations.push_back(p.operation);
+    submit(w, &w.small_places[lane], [&w, lane, bar, issued, operations] {
+      mbarrier_cover(*bar.cta, bar.offset, operations);
+      observe_small(w, lane, issued);
+      mbarrier_arrive(*bar.cta, bar.offset, 1);
+    });
+  }
+  return Action::next;
+}
+
+}  // namespace
+
+void decode_small_copy(Decode& d) {
+  d.take("async");
+  if (d.take("commit_group")) {
+    d.out.run = copy_commit;
+    return;
+  }
+  if (d.take("wait_all")) {
+    d.out.mod[0] = UINT32_MAX;
+    d.out.run = copy_wait;
+    return;
+  }
+  if (d.take("wait_group")) {
+    d.need_count(1, 1);
+    d.out.mod[0] = static_cast<uint32_t>(d.immediate(d.parsed(0)));
+    d.out.run = copy_wait;
+    return;
+  }
+  if (d.take("mbarrier")) {
+    if (!d.take("arrive")) d.fail("unknown form of cp.async.mbarrier");
+    d.out.mod[0] = d.take("noinc");
+    d.take_one_of({"shared", "shared::cta"});
+    d.need_type();
+    d.need_count(1, 1);
+    d.address(d.parsed(0));
+    d.out.run = copy_arrive;
+    return;
+  }
+  d.need_one_of({"ca", "cg"});
+  d.need_one_of({"shared", "shared::cta"});
+  d.need_one_of({"global"});
+  bool hint = d.take("L2::cache_hint");
+  d.drop({"L2::64B", "L2::128B", "L2::256B"});
+  d.need_count(3, 5);
+  d.address(d.parsed(0));
+  d.address(d.parsed(1));
+  int64_t bytes = d.immediate(d.parsed(2));
+  if (bytes != 4 && bytes != 8 && bytes != 16) d.fail("cp.async copies 4, 8 or 16 bytes");
+  d.out.mod[0] = static_cast<uint32_t>(bytes);
+  size_t rest = d.count() - 3 - (hint ? 1 : 0);
+  if (rest > 1) d.fail("wrong number of operands");
+  if (rest == 1) {
+    if (d.register_width(d.parsed(3)) == 0) {
+      d.src(d.parsed(3), 0);
+      d.out.mod[2] = 1;
+    } else {
+      d.src(d.parsed(3), 4);
+      d.out.mod[1] = 1;
+    }
+  }
+  d.out.run = copy_async;
+}
+
+void register_memory(OpcodeTable& t) {
+  t["ld"] = [](Decode& d) { decode_load_store(d, true); };
+  t["ldu"] = t["ld"];
+  t["st"] = [](Decode& d) {
+    if (d.has("async"))
+      decode_store_async(d);
+    else
+      decode_load_store(d, false);
+  };
+  t["prefetch"] = decode_prefetch;
+  t["prefetchu"] = [](Decode& d) {
+    d.need_one_of({"L1"});
+    d.need_count(1, 1);
+    d.address(d.parsed(0));
+    d.out.run = nothing;
+  };
+  t["applypriority"] = [](Decode& d) {
+    d.take("global");
+    d.need_one_of({"L2::evict_normal"});
+    d.need_count(2, 2);
+    d.address(d.parsed(0));
+    d.out.run = nothing;
+  };
+  t["discard"] = [](Decode& d) {
+    d.take("global");
+    d.need_one_of({"L2"});
+    d.need_count(2, 2);
+    d.address(d.parsed(0));
+    d.out.run = nothing;
+  };
+}
+
+}  // namespace gemmtune::emulator
