@@ -1,6 +1,6 @@
 #include "tool/internal_worker.h"
 
-#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,7 +11,9 @@
 namespace gemmtune {
 
 int run_internal_worker(const std::vector<std::string>& arguments) {
-  bool has_channel = ::fcntl(worker_channel_fd(), F_GETFD) != -1;
+  // Started by hand there may be any open file under that number, but not one of our sockets.
+  struct stat status {};
+  bool has_channel = ::fstat(worker_channel_fd(), &status) == 0 && S_ISSOCK(status.st_mode);
   if (arguments.size() == 3 && has_channel) {
     if (arguments[1] == "compile") return run_compile_worker(worker_channel());
     if (arguments[1] == "gpu") return run_gpu_worker(worker_channel(), std::atoi(arguments[2].c_str()));
