@@ -169,17 +169,7 @@ class Sm100Gemm final : public KernelFamily {
     plan.block = {kThreads};
     plan.cluster = {static_cast<uint32_t>(k.cluster_size())};
     plan.dynamic_smem_bytes = k.stages * k.stage_bytes(cls) + k.barrier_bytes();
-    plan.args = {tensor_map(k.tile_a(cls), cls.in, s.m, s.k),
-                 tensor_map(k.tile_b(cls), cls.in, s.n, s.k),
-                 PointerArg{Operand::d},
-                 PointerArg{Operand::c},
-                 static_cast<int32_t>(s.m),
-                 static_cast<int32_t>(s.n),
-                 static_cast<int32_t>(s.k),
-                 alpha,
-                 beta,
-                 int32_t{k.raster_group},
-                 int32_t{k.raster}};
+    plan.args = gemm_args(k.tile_a(cls), k.tile_b(cls), cls.in, s, alpha, beta, k.raster_group, k.raster);
     return plan;
   }
 
