@@ -66,8 +66,7 @@ void declare_best(CLI::App& app, int& status) {
   add_db_option(app, a->common);
   add_format_option(app, a->common);
   app.callback([a, &status, &app] {
-    for (const char* option : {"--dtype", "--out-dtype", "--a-major", "--b-major", "--beta"})
-      if (app.get_option(option)->count() > 0) a->any_class = false;
+    a->any_class = !names_class(app);
     status = run(*a);
   });
 }

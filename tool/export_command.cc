@@ -82,8 +82,7 @@ void declare_export(CLI::App& app, int& status) {
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
   add_db_option(app, a->common);
   app.callback([a, &status, &app] {
-    for (const char* option : {"--dtype", "--out-dtype", "--a-major", "--b-major", "--beta"})
-      if (app.get_option(option)->count() > 0) a->any_class = false;
+    a->any_class = !names_class(app);
     status = run(*a);
   });
 }

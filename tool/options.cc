@@ -95,6 +95,12 @@ ProblemClass problem_class(const CommonOptions& o) {
   return cls;
 }
 
+bool names_class(const CLI::App& app) {
+  const char* const options[] = {"--dtype", "--out-dtype", "--a-major", "--b-major", "--beta"};
+  return std::ranges::any_of(options,
+                             [&](const char* option) { return app.get_option(option)->count() > 0; });
+}
+
 Target target(const CommonOptions& o) {
   Target t{o.arch.empty() ? nullptr : &find_arch(o.arch), std::nullopt, ""};
   bool none = o.device == "none";

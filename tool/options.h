@@ -34,6 +34,8 @@ void add_format_option(CLI::App& app, CommonOptions& o);
 /// --shape and --shapes together, in that order. Throws UsageError; with `required`, also if there is none.
 std::vector<ListedShape> listed_shapes(const CommonOptions& o, bool required);
 ProblemClass problem_class(const CommonOptions& o);
+/// Whether the command line named any part of the class; where it did not, queries take every class.
+bool names_class(const CLI::App& app);
 
 /// Where to run and what to compile for.
 struct Target {
