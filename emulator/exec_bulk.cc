@@ -414,10 +414,6 @@ void decode_tensor(Decode& d, bool reduce, bool prefetch) {
 void decode_bulk(Decode& d, bool reduce) {
   bool hint = d.take("L2::cache_hint");
   if (d.take("prefetch")) {
-    if (d.take("tensor")) {
-      decode_tensor(d, false, true);
-      return;
-    }
     d.need_one_of({"L2"});
     d.need_one_of({"global"});
     d.need_count(2, 3);
@@ -490,9 +486,8 @@ void decode_cp(Decode& d) {
     d.out.run = wait_group;
     return;
   }
-  if (d.has("tensor") && !d.has("prefetch")) {
-    d.take("tensor");
-    decode_tensor(d, reduce, false);
+  if (d.take("tensor")) {
+    decode_tensor(d, reduce, d.take("prefetch"));
     return;
   }
   decode_bulk(d, reduce);
