@@ -63,6 +63,8 @@ std::unique_ptr<Cluster> make_cluster(Launch& launch, uint32_t slot, uint64_t in
       w->cta = cta.get();
       w->index = static_cast<int>(i);
       uint32_t threads = std::min(32u, launch.threads - i * 32);
+      w->place = cluster->next_place++;
+      w->clock.raise(w->place, 1);
       w->live = w->initial = threads == 32 ? kAllLanes : (1u << threads) - 1;
       w->registers = std::make_unique<uint8_t[]>(launch.function->register_bytes + 64);
       if (launch.function->local_bytes)

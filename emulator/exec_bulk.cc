@@ -123,13 +123,13 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     if (tracing(w))
       trace(w, TraceEvent::Kind::issue,
             fmt::format("TMA load {} bytes to {:#x}", box->payload_bytes, dst.offset));
-    submit(w, nullptr, [&w, box, targets, dst, bar, op] {
+    submit(w, nullptr, [&w, box, targets, dst, bar, op, passed = w.release()] {
       std::vector<uint8_t> rows;
       read_box(w, *box, rows);
       for (const Target& t : targets) {
         scatter_box(*box, rows.data(), t.cta->smem.data(), dst.offset);
         Covered covered{op, nullptr, 0};
-        mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &covered);
+        mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &passed, &covered);
       }
       if (tracing(w)) trace(w, TraceEvent::Kind::complete, fmt::format("TMA load to {:#x}", dst.offset));
     });
@@ -214,7 +214,11 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     ThreadGroups& g = w.bulk_groups[first_lane(m)];
     size_t done = g.committed.size() > in.mod[0] ? g.committed.size() - in.mod[0] : 0;
     for (size_t i = 0; i < done; ++i)
-      for (const auto& copy : g.committed[i]) cluster.async.operation(copy->operation).observed = true;
+      for (const auto& copy : g.committed[i]) {
+        OperationRecord& r = cluster.async.operation(copy->operation);
+        if (!r.observed) r.told.push_back(w.now());
+        r.observed = true;
+      }
     g.committed.erase(g.committed.begin(), g.committed.begin() + static_cast<ptrdiff_t>(done));
   }
   return Action::next;
@@ -253,11 +257,11 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
       mbarrier_at(*t.barrier_cta, bar.offset);
       if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
     }
-    submit(w, nullptr, [=] {
+    submit(w, nullptr, [=, passed = w.release()] {
       for (const Target& t : targets) {
         if (bytes) std::memcpy(t.cta->smem.data() + dst.offset, from, bytes);
         Covered covered{op, nullptr, 0};
-        mbarrier_complete_tx(*t.barrier_cta, bar.offset, bytes, &covered);
+        mbarrier_complete_tx(*t.barrier_cta, bar.offset, bytes, &passed, &covered);
       }
     });
   }
@@ -284,7 +288,7 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_async_write(w, *dst.cta, dst.offset, bytes, op);
     uint32_t reduce = in.mod[1];
     ScalarType type = static_cast<ScalarType>(in.mod[2]);
-    submit(w, nullptr, [=] {
+    submit(w, nullptr, [=, passed = w.release()] {
       uint8_t* to = dst.cta->smem.data() + dst.offset;
       const uint8_t* from = src.cta->smem.data() + src.offset;
       if (!reduce) {
@@ -300,7 +304,7 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
         }
       }
       Covered covered{op, nullptr, 0};
-      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &covered);
+      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &passed, &covered);
     });
   }
   return Action::next;

@@ -78,7 +78,7 @@ Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint32_t op =
       cluster.async.add_operation("clusterlaunchcontrol.try_cancel", in.line, w.cta->rank, w.index, nullptr);
   for (Cta* cta : targets) note_async_write(w, *cta, dst.offset, 16, op);
-  submit(w, nullptr, [&cluster, targets, dst, bar, op] {
+  submit(w, nullptr, [&cluster, targets, dst, bar, op, passed = w.release()] {
     CancelResponse r{0, 0, 0, 0};
     auto& pending = cluster.launch->pending[cluster.slot];
     if (!pending.empty()) {
@@ -93,7 +93,7 @@ Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
     for (Cta* cta : targets) {
       std::memcpy(cta->smem.data() + dst.offset, &r, 16);
       Covered covered{op, nullptr, 0};
-      mbarrier_complete_tx(*cta, bar.offset, 16, &covered);
+      mbarrier_complete_tx(*cta, bar.offset, 16, &passed, &covered);
     }
   });
   return Action::next;

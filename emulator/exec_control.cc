@@ -95,6 +95,11 @@ void end_lanes(Warp& w, Fragment& f, Mask mask) {
   ++w.version;
   ++cta.barrier_version;
   ++cta.cluster->events;
+  // Who exits counts as arrived, at the barriers that come.
+  if (!w.live) {
+    for (NamedBarrier& b : cta.barriers) b.arriving.join(w.clock);
+    cta.cluster->cluster_arriving.join(w.clock);
+  }
   if (!w.live)
     for (const PendingRegisters& p : w.pending_registers)
       if (p.is_tcgen05) {

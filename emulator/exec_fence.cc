@@ -6,6 +6,11 @@ namespace {
 
 Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
 
+Action memory_fence(Warp& w, Fragment&, const Instr&, Mask) {
+  w.synchronize_through_memory(true, true);
+  return Action::next;
+}
+
 /// fence.proxy.async: what these lanes wrote before is visible to the async proxy, and the other way round.
 Action proxy_async(Warp& w, Fragment&, const Instr&, Mask mask) {
   uint32_t tick = static_cast<uint32_t>(++w.cta->cluster->tick);
@@ -41,6 +46,7 @@ void decode_fence(Decode& d) {
     return;
   }
   d.take_one_of({"sc", "acq_rel", "acquire", "release"});
+  d.out.run = memory_fence;
   d.drop({"sync_restrict::shared::cluster", "sync_restrict::shared::cta"});
   d.need_one_of({"cta", "cluster", "gpu", "sys"});
   d.need_count(0, 0);
@@ -53,7 +59,7 @@ void decode_membar(Decode& d) {
     d.need_one_of({"cta", "gl", "sys"});
   }
   d.need_count(0, 0);
-  d.out.run = nothing;
+  d.out.run = memory_fence;
 }
 
 /// A policy only hints at caching: any value will do.

@@ -85,8 +85,11 @@ struct Warp {
   std::unique_ptr<uint8_t[]> registers;
   std::unique_ptr<uint8_t[]> local;  ///< 32 frames
   std::array<Fragment, 32> fragments;
-  uint32_t used = 0;     ///< bit set of fragments
-  uint64_t version = 0;  ///< bumped when lanes exit, move or merge: what converging fragments wait on
+  uint32_t used = 0;             ///< bit set of fragments
+  Clock clock;                   ///< what this warp is entitled to know
+  uint32_t place = 0;            ///< its own in every clock
+  uint32_t known_operation = 0;  ///< the last asynchronous operation found to be known
+  uint64_t version = 0;          ///< bumped when lanes exit, move or merge: what converging fragments wait on
   const GlobalMemory::Allocation* hint = nullptr;
   const Instr* current = nullptr;
 
@@ -115,6 +118,17 @@ struct Warp {
   uint64_t last_after_fence = 0;  ///< tick of tcgen05.fence::after_thread_sync
   uint64_t last_before_fence = 0;
 
+  Moment now() const { return {place, clock.of(place)}; }
+  /// What an arrival or an asynchronous operation passes on; what comes later is not part of it.
+  Clock release() {
+    Clock passed = clock;
+    ++clock.at[place];
+    return passed;
+  }
+  /// Release and acquire through memory: atomics, fences, volatile and ordered accesses. One clock a cluster
+  /// stands for all locations, so that no order is missed; some that is not there is assumed.
+  void synchronize_through_memory(bool acquires, bool releases);
+
   template <class T>
   T* reg(const Operand& op);
   const uint8_t* read(const Operand& op) const;
@@ -125,6 +139,7 @@ struct NamedBarrier {
   uint32_t expected = 0;  ///< threads; 0: nobody there
   uint32_t arrived = 0;
   uint64_t generation = 0;
+  Clock arriving, completed;
   uint32_t reduce_count = 0, reduce_and = 1, reduce_or = 0;
   uint32_t result_count = 0, result_and = 0, result_or = 0;
 };
@@ -141,6 +156,9 @@ struct Cta {
   Dim3 ctaid;
   std::vector<uint8_t> smem;
   std::vector<Shadow> shadow;  ///< one a 16 bytes
+  /// Readers of granules that several unordered warps read: (event, line) by place. Index 0 is unused.
+  std::vector<std::vector<std::pair<uint32_t, int32_t>>> reader_sets;
+  std::vector<uint32_t> free_reader_sets;
   std::unordered_map<uint32_t, Mbarrier> mbarriers;
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
@@ -168,7 +186,10 @@ struct Cluster {
   uint64_t events = 0;  ///< anything another thread could notice
   uint64_t tick = 1;    ///< order of accesses and fences
   size_t next_warp = 0;
+  uint32_t next_place = 0;  ///< in clocks
+  Clock memory_clock;
   // barrier.cluster
+  Clock cluster_arriving, cluster_completed;
   uint32_t cluster_arrived = 0;
   uint64_t cluster_phase = 0;
   std::vector<Diagnosis> findings;
@@ -210,6 +231,15 @@ struct Launch {
 };
 
 // --- inline helpers ---
+
+inline void Warp::synchronize_through_memory(bool acquires, bool releases) {
+  Clock& memory = cta->cluster->memory_clock;
+  if (acquires) clock.join(memory);
+  if (releases) {
+    memory.join(clock);
+    ++clock.at[place];
+  }
+}
 
 inline void Warp::add_pending(const PendingRegisters& p) {
   size_t slot = p.offset / 64;

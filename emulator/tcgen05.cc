@@ -168,7 +168,7 @@ Action dealloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (uint32_t quarter = 0; quarter < 4; ++quarter)
       for (uint32_t c = a.column; c < a.column + a.columns; ++c) {
         const Tmem::Cell& cell = tmem.cell(quarter, c);
-        if (cell.writer && !cluster.async.operation(cell.writer).is_observed())
+        if (!knows(w, cell.writer))
           report_here(w, Severity::race, Check::tmem,
                       fmt::format("frees tensor memory that the {} at line {} may still write",
                                   cluster.async.operation(cell.writer).what,
@@ -218,9 +218,9 @@ Action commit(Warp& w, Fragment&, const Instr& in, Mask mask) {
     for (Cta* cta : targets) mbarrier_at(*cta, bar.offset);
     uint64_t sequence = queue.issued;
     if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("commit to {:#x}", bar.offset));
-    submit(w, &queue, [targets, bar, &queue, sequence] {
+    submit(w, &queue, [targets, bar, &queue, sequence, passed = w.release()] {
       Covered covered{0, &queue, sequence};
-      for (Cta* cta : targets) mbarrier_arrive(*cta, bar.offset, 1, &covered);
+      for (Cta* cta : targets) mbarrier_arrive(*cta, bar.offset, 1, &passed, &covered);
     });
   }
   return Action::next;

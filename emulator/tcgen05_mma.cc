@@ -153,7 +153,7 @@ void note_accumulator(Warp& w, const Job& job, Cta& cta, uint32_t operation) {
                         cta.rank, cell.store_pending));
       if (cell.writer) {
         const OperationRecord& other = cluster.async.operation(cell.writer);
-        if (other.queue != queue && !other.is_observed())
+        if (other.queue != queue && !knows(w, cell.writer))
           report_here(w, Severity::race, Check::tmem,
                       fmt::format("writes column {} of CTA rank {}, which the {} at line {} of another "
                                   "thread may still write",

@@ -1,0 +1,212 @@
+// Order between warps: what a warp may rely on comes through barriers, whatever this run's timing was. Each
+// case is a pair, right and with one line missing.
+#include <gtest/gtest.h>
+
+#include "tests/emulator/ptx_runner.h"
+
+namespace gemmtune::emulator {
+namespace {
+
+const Schedule kAll[] = {{SchedulePolicy::eager, 0}, {SchedulePolicy::lazy, 0}, {SchedulePolicy::random, 5}};
+
+/// Replaces `@1@`, `@2@` … by the given lines.
+std::string filled(std::string body, const std::vector<std::string>& lines) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::string mark = "@" + std::to_string(i + 1) + "@";
+    for (size_t at; (at = body.find(mark)) != std::string::npos;) body.replace(at, mark.size(), lines[i]);
+  }
+  return body;
+}
+
+struct Findings {
+  bool clean = true;  ///< under every schedule
+  std::string text;   ///< of all
+  bool has(const std::string& part) const { return text.find(part) != std::string::npos; }
+};
+
+Findings run_all(const std::string& body, uint32_t threads = 64, const std::string& target = "sm_90a") {
+  Findings f;
+  for (const Schedule& schedule : kAll) {
+    Device device;
+    PtxRun run;
+    run.target = target;
+    run.params = ".param .u64 out_param";
+    run.block = {threads, 1, 1};
+    run.smem_bytes = 4096;
+    run.schedule = schedule;
+    run.body = body;
+    uint64_t out = device.allocate(4096);
+    device.fill(out, 0, 4096);
+    LaunchResult r = run.run(device, {out});
+    f.clean &= r.clean() && r.diagnoses.empty();
+    f.text += std::string(name(schedule.policy)) + ":\n" + r.text();
+  }
+  return f;
+}
+
+const char* kPrologue = R"(
+  .reg .b64 out; .reg .b32 s, bar, bar2, warp, lane, v, i, n, parity; .reg .pred p, q, first, w0, w1; .shared .align 8 .b64 b[4];
+  ld.param.u64 out, [out_param]; mov.u32 s, raw; mov.u32 bar, b; add.u32 bar2, bar, 8;
+  mov.u32 v, %tid.x; shr.u32 warp, v, 5; and.b32 lane, v, 31; setp.eq.u32 first, v, 0;
+  setp.eq.u32 w0, warp, 0; setp.eq.u32 w1, warp, 1;
+)";
+
+TEST(Races, GenericWriteReadByAnotherWarpNeedsABarrier) {
+  std::string body = std::string(kPrologue) + R"(
+  @first st.shared.u32 [s], 7;
+  @1@
+  @w1 ld.shared.u32 v, [s];)";
+  Findings right = run_all(filled(body, {"bar.sync 0;"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  EXPECT_TRUE(run_all(filled(body, {""})).has("thread 0 of CTA rank 0 writes at line"));
+  // Other bytes of the same sixteen are nobody's concern.
+  std::string apart = std::string(kPrologue) + R"(
+  shl.b32 v, warp, 2; add.u32 s, s, v; st.shared.u32 [s], v; ld.shared.u32 v, [s];)";
+  Findings two = run_all(apart);
+  EXPECT_TRUE(two.clean) << two.text;
+}
+
+// Warp 1 reads a stage, warp 0 lets a copy overwrite it.
+const char* kOverwrite = R"(
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first mbarrier.init.shared::cta.b64 [bar2], 32;
+  @first fence.mbarrier_init.release.cluster;
+  st.shared.u32 [s+256], 1; fence.proxy.async.shared::cta; bar.sync 0;
+  @w0 bra PRODUCER;
+  @1@
+  @2@
+  bra DONE;
+PRODUCER: @3@
+  @!first bra DONE;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [out], 256, [bar];
+FULL: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra FULL;
+DONE: bar.sync 0;)";
+
+TEST(Races, CopyOverWhatAnotherWarpStillReads) {
+  std::string body = std::string(kPrologue) + kOverwrite;
+  const std::string wait = "EMPTY: mbarrier.try_wait.parity.shared::cta.b64 p, [bar2], 0; @!p bra EMPTY;";
+  const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [bar2];";
+  for (const char* read :
+       {"ld.shared.u32 v, [s];",
+        "{ .reg .b32 a<4>; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a0, a1, a2, a3}, [s]; }"}) {
+    Findings right = run_all(filled(body, {read, arrive, wait}));
+    EXPECT_TRUE(right.clean) << right.text;
+    Findings unordered = run_all(filled(body, {read, arrive, ""}));
+    EXPECT_TRUE(unordered.has("nothing orders that read before this copy")) << unordered.text;
+    // The arrival must come after the read.
+    Findings early = run_all(filled(body, {arrive, read, wait}));
+    EXPECT_TRUE(early.has("nothing orders that read before this copy")) << early.text;
+  }
+}
+
+TEST(Races, CopyOutOfWhatAnotherWarpWritesNeedsABarrierBesideTheFence) {
+  std::string body = std::string(kPrologue) + R"(
+  shl.b32 v, v, 2; add.u32 i, s, v; st.shared.u32 [i], v;
+  fence.proxy.async.shared::cta;
+  @1@
+  @!first bra DONE;
+  cp.async.bulk.global.shared::cta.bulk_group [out], [s], 256;
+  cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+DONE: bar.sync 0;)";
+  Findings right = run_all(filled(body, {"bar.sync 0;"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  EXPECT_TRUE(run_all(filled(body, {"bar.warp.sync 0xffffffff;"})).has("no barrier orders the two"));
+}
+
+// A copy that one warp has waited for is not known to another that no barrier ties to it.
+TEST(Races, WaitOfAnotherWarpDoesNotCount) {
+  std::string body = std::string(kPrologue) + R"(
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first fence.mbarrier_init.release.cluster;
+  bar.sync 0;
+  @!w0 bra READ;
+  @first mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
+  @first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [out], 256, [bar];
+FULL: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra FULL;
+READ: @1@
+  mov.u32 i, 0; SPIN: add.u32 i, i, 1; nanosleep.u32 20; setp.lt.u32 p, i, 100; @p bra SPIN;
+  @w1 ld.shared.u32 v, [s];)";
+  Findings right = run_all(filled(body, {"bar.sync 0;"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  EXPECT_TRUE(run_all(filled(body, {""})).has("nobody waited for its completion"));
+}
+
+// Warp 0 completes phases of `bar` as fast as `bar2` lets it; warp 1 waits for every second one. Waiting for
+// phase 2 by parity 0 passes on phase 0 unless something says that phase 1 is over.
+TEST(Mbarrier, WaitThatCanPassALapEarly) {
+  std::string body = std::string(kPrologue) + R"(
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first mbarrier.init.shared::cta.b64 [bar2], 1;
+  @first fence.mbarrier_init.release.cluster;
+  bar.sync 0;
+  @w1 bra WAITER;
+  @!first bra DONE;
+  mbarrier.arrive.shared::cta.b64 _, [bar]; mbarrier.arrive.shared::cta.b64 _, [bar];
+  mbarrier.arrive.shared::cta.b64 _, [bar2];
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+  bra DONE;
+WAITER: mov.u32 i, 0; SPIN: add.u32 i, i, 1; nanosleep.u32 20; setp.lt.u32 p, i, 100; @p bra SPIN;
+  @1@
+A: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra A;
+DONE: bar.sync 0;)";
+  Findings right =
+      run_all(filled(body, {"O: mbarrier.try_wait.parity.shared::cta.b64 p, [bar2], 0; @!p bra O;"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  Findings wrong = run_all(filled(body, {""}));
+  EXPECT_TRUE(wrong.has("sees phase 2 complete without knowing of phase 1")) << wrong.text;
+}
+
+TEST(Mbarrier, PhaseThatMayCompleteTwiceBeforeAWarpHasLooked) {
+  std::string body = std::string(kPrologue) + R"(
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first mbarrier.init.shared::cta.b64 [bar2], 64;
+  @first fence.mbarrier_init.release.cluster;
+  bar.sync 0; mov.u32 parity, 0;
+NEXT: @first mbarrier.arrive.shared::cta.b64 _, [bar];
+A: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], parity; @!p bra A;
+  @1@
+  xor.b32 parity, parity, 1; setp.eq.u32 p, parity, 1; @p bra NEXT;)";
+  Findings right = run_all(filled(body, {"bar.sync 0;"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  // A pause orders nothing; it only keeps this run from the deadlock that the warning is about.
+  Findings luck = run_all(filled(
+      body, {"mov.u32 i, 0; SPIN: add.u32 i, i, 1; nanosleep.u32 20; setp.lt.u32 p, i, 100; @p bra SPIN;"}));
+  EXPECT_TRUE(luck.has("could complete before this warp had looked at phase 0")) << luck.text;
+  EXPECT_TRUE(run_all(filled(body, {""})).has("deadlock"));
+}
+
+// .relaxed arrivals pass nothing on.
+TEST(Mbarrier, RelaxedArrivalDoesNotPublish) {
+  std::string body = std::string(kPrologue) + R"(
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first fence.mbarrier_init.release.cluster;
+  bar.sync 0;
+  @w1 bra WAITER;
+  @first st.shared.u32 [s], 7; @first mbarrier.arrive.@1@.cta.shared::cta.b64 _, [bar];
+  bra DONE;
+WAITER: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra WAITER;
+  ld.shared.u32 v, [s];
+DONE: bar.sync 0;)";
+  Findings right = run_all(filled(body, {"release"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  EXPECT_TRUE(run_all(filled(body, {"relaxed"})).has("writes at line"));
+}
+
+// A flag in memory orders too, when it is written and read as one.
+TEST(Races, FlagInMemory) {
+  std::string body = std::string(kPrologue) + R"(
+  @w1 bra WAITER;
+  @first st.shared.u32 [s], 7; @first @1@ [out], 1;
+  bra DONE;
+WAITER: @2@ v, [out]; setp.ne.u32 p, v, 1; @p bra WAITER;
+  ld.shared.u32 v, [s];
+DONE: bar.sync 0;)";
+  Findings right = run_all(filled(body, {"st.release.gpu.global.u32", "ld.acquire.gpu.global.u32"}));
+  EXPECT_TRUE(right.clean) << right.text;
+  right = run_all(filled(body, {"st.volatile.global.u32", "ld.volatile.global.u32"}));
+  EXPECT_TRUE(right.clean) << right.text;
+}
+
+}  // namespace
+}  // namespace gemmtune::emulator
