@@ -32,7 +32,7 @@ Findings run_all(const std::string& body, uint32_t threads = 64, const std::stri
     run.target = target;
     run.params = ".param .u64 out_param";
     run.block = {threads, 1, 1};
-    run.smem_bytes = 4096;
+    run.smem_bytes = 8192;
     run.schedule = schedule;
     run.body = body;
     uint64_t out = device.allocate(4096);
@@ -43,6 +43,10 @@ Findings run_all(const std::string& body, uint32_t threads = 64, const std::stri
   }
   return f;
 }
+
+/// Time for the others to run; orders nothing.
+const char* kPause =
+    "mov.u32 i, 0; PAUSE: add.u32 i, i, 1; nanosleep.u32 20; setp.lt.u32 p, i, 100; @p bra PAUSE;";
 
 const char* kPrologue = R"(
   .reg .b64 out; .reg .b32 s, bar, bar2, warp, lane, v, i, n, parity; .reg .pred p, q, first, w0, w1; .shared .align 8 .b64 b[4];
@@ -170,8 +174,7 @@ A: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], parity; @!p bra A;
   Findings right = run_all(filled(body, {"bar.sync 0;"}));
   EXPECT_TRUE(right.clean) << right.text;
   // A pause orders nothing; it only keeps this run from the deadlock that the warning is about.
-  Findings luck = run_all(filled(
-      body, {"mov.u32 i, 0; SPIN: add.u32 i, i, 1; nanosleep.u32 20; setp.lt.u32 p, i, 100; @p bra SPIN;"}));
+  Findings luck = run_all(filled(body, {kPause}));
   EXPECT_TRUE(luck.has("could complete before this warp had looked at phase 0")) << luck.text;
   EXPECT_TRUE(run_all(filled(body, {""})).has("deadlock"));
 }
@@ -206,6 +209,80 @@ DONE: bar.sync 0;)";
   EXPECT_TRUE(right.clean) << right.text;
   right = run_all(filled(body, {"st.volatile.global.u32", "ld.volatile.global.u32"}));
   EXPECT_TRUE(right.clean) << right.text;
+}
+
+// Warp 1 multiplies, warp 0 reads the accumulator, warp 1 multiplies into it again.
+const char* kAccumulatorTwice = R"(
+  .reg .b64 a, bd; .reg .b32 tm, d<8>;
+  @w0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [raw+6000], 32;
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first mbarrier.init.shared::cta.b64 [bar2], 1;
+  @first fence.mbarrier_init.release.cluster;
+  shl.b32 v, v, 3; add.u32 i, s, v; mov.u32 n, 0;
+FILL: st.shared.v2.u32 [i], {0, 0}; add.u32 i, i, 512; add.u32 n, n, 1; setp.lt.u32 p, n, 10; @p bra FILL;
+  fence.proxy.async.shared::cta;
+  tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
+  ld.shared.u32 tm, [raw+6000];
+  and.b32 n, s, 0x3ffff; shr.u32 n, n, 4; cvt.u64.u32 a, n; or.b64 a, a, 0x0000400800800000;
+  add.u64 bd, a, 256;
+  @w0 bra READ;
+  elect.sync _|q, 0xffffffff;
+  @q tcgen05.mma.cta_group::1.kind::f16 [tm], a, bd, 0x08080010, 0;
+  @q tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+  bra SECOND;
+READ: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra READ;
+  tcgen05.fence::after_thread_sync;
+  tcgen05.ld.sync.aligned.32x32b.x8.b32 {d0, d1, d2, d3, d4, d5, d6, d7}, [tm];
+  tcgen05.wait::ld.sync.aligned;
+  @1@
+SECOND: @2@
+  @w0 bra LAST;
+  @3@
+  @q tcgen05.mma.cta_group::1.kind::f16 [tm], a, bd, 0x08080010, 0;
+  @q tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar2];
+LAST: mbarrier.try_wait.parity.shared::cta.b64 p, [bar2], 0; @!p bra LAST;
+  tcgen05.fence::after_thread_sync;
+  @w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 tm, 32;)";
+
+TEST(TensorMemory, AccumulatorHandedBackNeedsBarrierAndFences) {
+  std::string body = std::string(kPrologue) + kAccumulatorTwice;
+  const std::string before = "tcgen05.fence::before_thread_sync;",
+                    after = "tcgen05.fence::after_thread_sync;";
+  Findings right = run_all(filled(body, {before, "bar.sync 0;", after}), 64, "sm_100a");
+  EXPECT_TRUE(right.clean) << right.text;
+  Findings f = run_all(filled(body, {before, kPause, after}), 64, "sm_100a");
+  EXPECT_TRUE(f.has("nothing orders the tcgen05.ld of warp 0 of CTA rank 0")) << f.text;
+  f = run_all(filled(body, {"", "bar.sync 0;", after}), 64, "sm_100a");
+  EXPECT_TRUE(f.has("warning: tmem") && f.has("no tcgen05.fence::before_thread_sync follows the tcgen05.ld"))
+      << f.text;
+  f = run_all(filled(body, {before, "bar.sync 0;", ""}), 64, "sm_100a");
+  EXPECT_TRUE(f.has("no tcgen05.fence::after_thread_sync behind the barrier that follows the tcgen05.ld"))
+      << f.text;
+}
+
+// Warp 0 stores, warp 4 (of the same quarter) loads.
+TEST(TensorMemory, StoreForAnotherWarpNeedsBarrierAndFences) {
+  std::string body = std::string(kPrologue) + R"(
+  .reg .b32 tm;
+  @w0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [raw], 32;
+  tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
+  ld.shared.u32 tm, [raw];
+  setp.eq.u32 q, warp, 4;
+  @w0 tcgen05.st.sync.aligned.32x32b.x1.b32 [tm], {v};
+  @w0 tcgen05.wait::st.sync.aligned;
+  @1@
+  @q tcgen05.ld.sync.aligned.32x32b.x1.b32 {v}, [tm];
+  @q tcgen05.wait::ld.sync.aligned;
+  tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
+  @w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 tm, 32;)";
+  const std::string before = "tcgen05.fence::before_thread_sync;",
+                    after = "tcgen05.fence::after_thread_sync;";
+  Findings right = run_all(filled(body, {before + "bar.sync 0;" + after}), 160, "sm_100a");
+  EXPECT_TRUE(right.clean) << right.text;
+  Findings f = run_all(filled(body, {before + kPause + after}), 160, "sm_100a");
+  EXPECT_TRUE(f.has("nothing orders the tcgen05.st of warp 0")) << f.text;
+  f = run_all(filled(body, {"bar.sync 0;" + after}), 160, "sm_100a");
+  EXPECT_TRUE(f.has("no tcgen05.fence::before_thread_sync follows the tcgen05.st")) << f.text;
 }
 
 }  // namespace
