@@ -257,6 +257,9 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   std::atomic<bool> abort{false};
   auto retire = [&](uint64_t slot, std::unique_ptr<Cluster> c) {
     if (c->failed) abort = true;
+    if (program.clusters_communicate)
+      for (auto& cta : c->ctas)
+        for (auto& w : cta->warps) launch.kept_fences.push_back(std::move(w->global_fences));
     c->ctas.clear();
     // Counters of clusters are summed as they finish; only the first keeps its vector.
     if (!done[slot].empty() && c->findings.empty()) {

@@ -82,6 +82,7 @@ uint8_t* generic_place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool
       note_generic_read(w, *p.cta, p.offset, bytes);
     return p.cta->smem.data() + p.offset;
   }
+  if (write) note_global_write(w, lane, address, bytes);
   return global_place(w, address, bytes, write);
 }
 

@@ -28,6 +28,7 @@ TensorMap map_at(Warp& w, int lane, uint64_t address) {
   if (address % 64)
     throw Fault(Check::misaligned, fmt::format("tensor map at {:#x} is not aligned to 64 bytes", address));
   TensorMap map;
+  if (address >> kWindowShift == kGlobalBase >> kWindowShift) check_tensor_map_read(w, address);
   std::string why = decode_tensor_map(generic_place(w, lane, address, 128, false), map);
   if (!why.empty()) throw Fault(Check::tensor_map, why);
   return map;
@@ -113,6 +114,11 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
           Check::misaligned,
           fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", dst.offset));
     auto box = std::make_shared<TensorBox>(make_box(map, coordinates(w, in, 2, lane), false));
+    for (uint32_t row = 0; row < box->rows; ++row) {
+      BoxRow r = box_row(*box, row);
+      uint64_t bits = static_cast<uint64_t>(element_bits(map.type));
+      check_async_global_read(w, lane, r.address + r.first * bits / 8, (r.count * bits + 7) / 8, "TMA load");
+    }
     std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, in.mod[2] == 2);
     uint32_t op = cluster.async.add_operation("TMA load", in.line, w.cta->rank, w.index, nullptr);
     for (const Target& t : targets) {
@@ -251,6 +257,7 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t ctas = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[4], lane)) & 0xffff : 0;
     std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, false);
     const uint8_t* from = bytes ? global_place(w, source, bytes, false) : nullptr;
+    check_async_global_read(w, lane, source, bytes, "bulk copy");
     uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
     for (const Target& t : targets) {
       check_target(t, dst.offset, bytes);
@@ -413,6 +420,7 @@ void decode_tensor(Decode& d, bool reduce, bool prefetch) {
   d.address(d.parsed(2));
   if (d.out.mod[1]) d.src_at_least(d.parsed(3), 4);
   d.out.run = tensor_load;
+  d.module.program().reads_global_async = true;
 }
 
 void decode_bulk(Decode& d, bool reduce) {
@@ -458,6 +466,7 @@ void decode_bulk(Decode& d, bool reduce) {
     d.address(d.parsed(3));
     if (multicast) d.src_at_least(d.parsed(4), 4);
     d.out.run = bulk_load;
+    d.module.program().reads_global_async = true;
     return;
   }
   if (!cluster || !own) d.fail("unknown form of bulk copy");
@@ -574,8 +583,12 @@ Action copy_map(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (!aligned(w, f, mask)) return Action::wait;
   int lane = first_lane(mask);
   SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), 128, true);
-  std::memcpy(global_place(w, lane_address(w, in.ops[0], lane), 128, true), src.cta->smem.data() + src.offset,
-              128);
+  uint64_t target = lane_address(w, in.ops[0], lane);
+  std::memcpy(global_place(w, target, 128, true), src.cta->smem.data() + src.offset, 128);
+  note_global_write(w, lane, target, 128);
+  // It is a release by itself.
+  w.global_fences->tensormap[static_cast<size_t>(lane)] = static_cast<uint32_t>(++w.cta->cluster->tick);
+  ++w.cta->cluster->tick;
   return Action::next;
 }
 

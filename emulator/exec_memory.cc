@@ -15,6 +15,7 @@ uint8_t* place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool write) 
     throw Fault(Check::misaligned,
                 fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes));
   if constexpr (kSpace == kGlobal) {
+    if (write) note_global_write(w, lane, address, bytes);
     return global_place(w, address, bytes, write);
   } else if constexpr (kSpace == kSharedCta || kSpace == kSharedCluster) {
     SharedPlace p = shared_place(w, address, bytes, kSpace == kSharedCta);

@@ -19,6 +19,7 @@
 #include "emulator/diagnosis.h"
 #include "emulator/emulator.h"
 #include "emulator/global_memory.h"
+#include "emulator/global_writes.h"
 #include "emulator/mbarrier.h"
 #include "emulator/program.h"
 #include "emulator/shadow.h"
@@ -93,7 +94,8 @@ struct Warp {
   const GlobalMemory::Allocation* hint = nullptr;
   const Instr* current = nullptr;
 
-  std::array<uint32_t, 32> fence_tick{};  ///< last fence.proxy.async of each lane
+  std::array<uint32_t, 32> fence_tick{};  ///< last fence.proxy.async of each lane, for shared memory
+  std::unique_ptr<GlobalFences> global_fences = std::make_unique<GlobalFences>();
   Mask warpsync_arrived = 0, warpsync_released = 0;
   Mask cluster_arrived = 0;   ///< in the current phase of barrier.cluster
   Mask cluster_may_wait = 0;  ///< arrived in a completed phase, not yet waited
@@ -159,6 +161,7 @@ struct Cta {
   /// Readers of granules that several unordered warps read: (event, line) by place. Index 0 is unused.
   std::vector<std::vector<std::pair<uint32_t, int32_t>>> reader_sets;
   std::vector<uint32_t> free_reader_sets;
+  std::unordered_map<uint64_t, uint32_t> acquired_maps;  ///< tick of the tensormap acquire, by address
   std::unordered_map<uint32_t, Mbarrier> mbarriers;
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
@@ -188,6 +191,7 @@ struct Cluster {
   size_t next_warp = 0;
   uint32_t next_place = 0;  ///< in clocks
   Clock memory_clock;
+  GlobalWrites global_writes;
   // barrier.cluster
   Clock cluster_arriving, cluster_completed;
   uint32_t cluster_arrived = 0;
@@ -228,6 +232,8 @@ struct Launch {
   /// Clusters not yet started, by slot: clusterlaunchcontrol takes from its own slot's list.
   std::vector<std::deque<uint64_t>> pending;
   std::function<void(const std::string&)> print;
+  GlobalWrites global_writes;                              ///< of clusters that communicate
+  std::vector<std::unique_ptr<GlobalFences>> kept_fences;  ///< of finished warps that `global_writes` names
 };
 
 // --- inline helpers ---

@@ -35,8 +35,15 @@ Findings run_all(const std::string& body, uint32_t threads = 64, const std::stri
     run.smem_bytes = 8192;
     run.schedule = schedule;
     run.body = body;
-    uint64_t out = device.allocate(4096);
-    device.fill(out, 0, 4096);
+    uint64_t out = device.allocate(8192);
+    device.fill(out, 0, 8192);
+    TensorMap map;  // 256 bytes of `out`
+    map.type = TensorType::u8;
+    map.rank = 1;
+    map.address = out;
+    map.dims = {256};
+    map.box = {256};
+    device.copy_in(out + 4096, encode_tensor_map(map));
     LaunchResult r = run.run(device, {out});
     f.clean &= r.clean() && r.diagnoses.empty();
     f.text += std::string(name(schedule.policy)) + ":\n" + r.text();
@@ -283,6 +290,54 @@ TEST(TensorMemory, StoreForAnotherWarpNeedsBarrierAndFences) {
   EXPECT_TRUE(f.has("nothing orders the tcgen05.st of warp 0")) << f.text;
   f = run_all(filled(body, {"bar.sync 0;" + after}), 160, "sm_100a");
   EXPECT_TRUE(f.has("no tcgen05.fence::before_thread_sync follows the tcgen05.st")) << f.text;
+}
+
+// A generic write to global memory, then a copy that reads it.
+TEST(GlobalMemory, CopyOfWhatTheKernelWroteNeedsAProxyFence) {
+  std::string body = std::string(kPrologue) + R"(
+  @first mbarrier.init.shared::cta.b64 [bar], 1;
+  @first fence.mbarrier_init.release.cluster;
+  .reg .b64 o; mul.wide.u32 o, v, 4; add.u64 o, o, out; st.global.u32 [o], v;
+  @1@
+  @2@
+  @!first bra DONE;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [out], 256, [bar];
+A: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra A;
+DONE: bar.sync 0;)";
+  for (const char* fence : {"fence.proxy.async.global;", "fence.proxy.async;"}) {
+    Findings right = run_all(filled(body, {fence, "bar.sync 0;"}));
+    EXPECT_TRUE(right.clean) << right.text;
+    Findings f = run_all(filled(body, {fence, kPause}));
+    EXPECT_TRUE(f.has("the bulk copy reads global memory") && f.has("no barrier orders the two")) << f.text;
+  }
+  for (const char* fence : {"", "fence.proxy.async.shared::cta;"}) {
+    Findings f = run_all(filled(body, {fence, "bar.sync 0;"}));
+    EXPECT_TRUE(f.has("no fence.proxy.async (or .global) followed")) << f.text;
+  }
+}
+
+TEST(GlobalMemory, TensorMapThatTheKernelWroteNeedsItsOwnFences) {
+  std::string body = std::string(kPrologue) + R"(
+  .reg .b64 from, to; .reg .b32 x<4>;
+  @!first bra DONE;
+  mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+  add.u64 from, out, 4096; add.u64 to, out, 2048; mov.u32 n, 0;
+COPY: ld.global.v4.u32 {x0, x1, x2, x3}, [from]; st.global.v4.u32 [to], {x0, x1, x2, x3};
+  add.u64 from, from, 16; add.u64 to, to, 16; add.u32 n, n, 1; setp.lt.u32 p, n, 8; @p bra COPY;
+  add.u64 to, out, 2048;
+  @1@
+  @2@
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
+  cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [to, {0}], [bar];
+A: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra A;
+DONE: bar.sync 0;)";
+  const std::string release = "fence.proxy.tensormap::generic.release.gpu;";
+  const std::string acquire = "fence.proxy.tensormap::generic.acquire.gpu [to], 128;";
+  Findings right = run_all(filled(body, {release, acquire}));
+  EXPECT_TRUE(right.clean) << right.text;
+  EXPECT_TRUE(run_all(filled(body, {"", acquire})).has("generic.release followed"));
+  EXPECT_TRUE(run_all(filled(body, {release, ""})).has("generic.acquire on it since"));
 }
 
 }  // namespace
