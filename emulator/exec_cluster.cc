@@ -225,11 +225,31 @@ void decode_setmaxnreg(Decode& d) {
   d.out.run = setmaxnreg;
 }
 
-// Without programmatic dependent launch, wait returns at once (2 cycles on an H200) and there is nobody to
-// launch.
-Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
+// --- griddepcontrol ---
+
+/// Returns at once where no grid ahead is running (2 cycles on an H200).
+Action wait_for_grid(Warp& w, Fragment& f, const Instr&, Mask) {
+  Launch& launch = *w.cta->cluster->launch;
+  if (!launch.prerequisite_pending) return Action::next;
+  f.wait_on(&launch.prerequisite_done);
+  f.describe_wait = [] { return std::string("waits for the grid ahead (griddepcontrol.wait)"); };
+  return Action::wait;
+}
+
+/// One thread speaks for its CTA. It promises nothing about memory.
+Action launch_dependents(Warp& w, Fragment&, const Instr&, Mask) {
+  trigger_dependents(*w.cta);
+  w.cta->cluster->pause = true;
+  return Action::yield;
+}
 
 }  // namespace
+
+void trigger_dependents(Cta& cta) {
+  if (cta.triggered) return;
+  cta.triggered = true;
+  --cta.cluster->launch->ctas_without_trigger;
+}
 
 void register_cluster(OpcodeTable& t) {
   t["mapa"] = decode_mapa;
@@ -237,9 +257,9 @@ void register_cluster(OpcodeTable& t) {
   t["clusterlaunchcontrol"] = decode_launch_control;
   t["setmaxnreg"] = decode_setmaxnreg;
   t["griddepcontrol"] = [](Decode& d) {
-    d.need_one_of({"wait", "launch_dependents"});
+    bool waits = d.need_one_of({"wait", "launch_dependents"}) == 0;
     d.need_count(0, 0);
-    d.out.run = nothing;
+    d.out.run = waits ? wait_for_grid : launch_dependents;
   };
 }
 

@@ -115,6 +115,7 @@ void end_lanes(Warp& w, Fragment& f, Mask mask) {
   release_barriers_after_exit(cta);
   if (cta.live_threads == 0) {
     cta.exited = true;
+    trigger_dependents(cta);
     check_tmem_at_exit(cta);
   }
 }

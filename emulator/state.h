@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -168,6 +169,7 @@ struct Cta {
   uint64_t barrier_version = 0;
   uint32_t live_threads = 0;
   bool exited = false;
+  bool triggered = false;  ///< griddepcontrol.launch_dependents, or exited
   Tmem tmem;
   int register_pool = 0;  ///< freed by setmaxnreg.dec
   std::vector<int> warp_registers;
@@ -200,6 +202,7 @@ struct Cluster {
   std::map<std::pair<int, int>, size_t> finding_index;
   bool failed = false;
   bool lane_warned = false;
+  bool pause = false;          ///< step returns: the stream may go on
   bool cancel_failed = false;  ///< clusterlaunchcontrol found nothing left
   uint64_t last_event_instructions = 0, last_events = 0;
 
@@ -215,6 +218,9 @@ struct Cluster {
   Cta& cta_of(uint32_t rank) { return *ctas[rank]; }
   void deadlock_report();
 };
+
+/// The CTA no longer holds back the grids that depend on this one.
+void trigger_dependents(Cta& cta);
 
 /// Everything the clusters of one launch share; written before they start, except where noted.
 struct Launch {
@@ -232,6 +238,11 @@ struct Launch {
   /// Clusters not yet started, by slot: clusterlaunchcontrol takes from its own slot's list.
   std::vector<std::deque<uint64_t>> pending;
   std::function<void(const std::string&)> print;
+  /// griddepcontrol: CTAs that have neither asked for the dependents nor exited; as the dependent, whether
+  /// the grid ahead is still running, and what to wait on.
+  std::atomic<uint64_t> ctas_without_trigger{0};
+  bool prerequisite_pending = false;
+  uint64_t prerequisite_done = 0;
   GlobalWrites global_writes;                              ///< of clusters that communicate
   std::vector<std::unique_ptr<GlobalFences>> kept_fences;  ///< of finished warps that `global_writes` names
 };
