@@ -123,7 +123,7 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t op = cluster.async.add_operation("TMA load", in.line, w.cta->rank, w.index, nullptr);
     for (const Target& t : targets) {
       check_target(t, dst.offset, box->smem_bytes);
-      mbarrier_at(*t.barrier_cta, bar.offset);
+      mbarrier_for(w, *t.barrier_cta, bar.offset);
       note_async_write(w, *t.cta, dst.offset, box->smem_bytes, op);
     }
     if (tracing(w))
@@ -261,7 +261,7 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
     for (const Target& t : targets) {
       check_target(t, dst.offset, bytes);
-      mbarrier_at(*t.barrier_cta, bar.offset);
+      mbarrier_for(w, *t.barrier_cta, bar.offset);
       if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
     }
     submit(w, nullptr, [=, passed = w.release()] {
@@ -288,7 +288,7 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
     check_16(src.offset);
     if (bar.cta != dst.cta)
       throw Fault(Check::mbarrier, "the barrier of a bulk copy must lie in the destination's CTA");
-    mbarrier_at(*bar.cta, bar.offset);
+    mbarrier_for(w, *bar.cta, bar.offset);
     uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
     if (!bytes) continue;
     note_async_read(w, lane, *src.cta, src.offset, bytes, op);

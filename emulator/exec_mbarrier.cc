@@ -19,7 +19,7 @@ Action init(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
     SharedPlace p = barrier_place(w, in, in.ops[0], lane);
-    mbarrier_init(*p.cta, p.offset, static_cast<uint32_t>(lane_value(w, in.ops[1], lane)), in.line);
+    mbarrier_init(w, *p.cta, p.offset, static_cast<uint32_t>(lane_value(w, in.ops[1], lane)), in.line);
   }
   return Action::next;
 }
@@ -45,6 +45,7 @@ Action arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
     SharedPlace p = barrier_place(w, in, in.ops[1], lane);
     if (in.ops[0].kind != Operand::Kind::none)
       set<uint64_t>(dst_of(w, in.ops[0]), lane, mbarrier_at(*p.cta, p.offset).memory);
+    mbarrier_for(w, *p.cta, p.offset);
     uint32_t value = in.mod[2] ? static_cast<uint32_t>(lane_value(w, in.ops[2], lane)) : 1;
     switch (in.mod[1]) {
       case kArrive: {

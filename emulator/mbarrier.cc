@@ -99,7 +99,7 @@ void observe(Warp& w, Cta& cta, Mbarrier& b, bool acquires) {
 
 }  // namespace
 
-void mbarrier_init(Cta& cta, uint32_t offset, uint32_t count, int line) {
+void mbarrier_init(Warp& w, Cta& cta, uint32_t offset, uint32_t count, int line) {
   if (count == 0 || count > kMaxCount)
     throw Fault(Check::mbarrier, fmt::format("{}: count {} is not 1 to 2^20-1", where(cta, offset), count));
   if (offset % 8)
@@ -120,6 +120,7 @@ void mbarrier_init(Cta& cta, uint32_t offset, uint32_t count, int line) {
   Mbarrier b;
   b.count = b.pending = count;
   b.init_line = line;
+  b.initialised = w.now();
   // A blocked waiter holds a pointer to the phase counter, so the node is kept.
   Mbarrier& slot = cta.mbarriers[offset];
   b.place = slot.init_line ? slot.place : cta.cluster->next_place++;
@@ -149,6 +150,17 @@ Mbarrier& mbarrier_at(Cta& cta, uint32_t offset) {
     throw Fault(Check::mbarrier, fmt::format("the memory of {} (initialised at line {}) was overwritten",
                                              where(cta, offset), it->second.init_line));
   return it->second;
+}
+
+Mbarrier& mbarrier_for(Warp& w, Cta& cta, uint32_t offset) {
+  Mbarrier& b = mbarrier_at(cta, offset);
+  if (cta.cluster->launch->check_races && !b.initialised.known_to(w.clock))
+    report_here(
+        w, Severity::race, Check::mbarrier,
+        fmt::format("{} is used before its initialisation at line {} is known to be over: no barrier, or "
+                    "for a peer no cluster barrier, orders the two",
+                    where(cta, offset), b.init_line));
+  return b;
 }
 
 void mbarrier_arrive(Cta& cta, uint32_t offset, uint32_t count, const Clock* passed, const Covered* covered) {
@@ -220,7 +232,7 @@ void mbarrier_cover(Cta& cta, uint32_t offset, const std::vector<uint32_t>& oper
 }
 
 bool mbarrier_test_parity(Warp& w, Cta& cta, uint32_t offset, uint32_t parity, bool acquires) {
-  Mbarrier& b = mbarrier_at(cta, offset);
+  Mbarrier& b = mbarrier_for(w, cta, offset);
   if ((b.phase & 1) == (parity & 1)) return false;
   if (b.phase > 0 && cta.cluster->launch->check_races) check_lap(w, cta, offset, b);
   observe(w, cta, b, acquires);
@@ -228,7 +240,7 @@ bool mbarrier_test_parity(Warp& w, Cta& cta, uint32_t offset, uint32_t parity, b
 }
 
 bool mbarrier_test_state(Warp& w, Cta& cta, uint32_t offset, uint64_t state, bool acquires) {
-  Mbarrier& b = mbarrier_at(cta, offset);
+  Mbarrier& b = mbarrier_for(w, cta, offset);
   if ((b.phase & 0xffff) == (state >> 40 & 0xffff)) return false;
   observe(w, cta, b, acquires);
   return true;

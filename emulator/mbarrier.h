@@ -27,6 +27,7 @@ struct Mbarrier {
   uint64_t phase = 0;     ///< completed phases; parity of the current one is its lowest bit
   uint64_t observed = 0;  ///< highest phase number (counted from 1) whose completion a waiter saw
   int32_t init_line = 0;
+  Moment initialised;
   bool valid = true;
   uint64_t memory = 0;                           ///< the eight bytes as they must stand in shared memory
   std::vector<Covered> covered, covered_before;  ///< by the current phase, by the one completed last
@@ -47,9 +48,11 @@ struct Mbarrier {
 constexpr int64_t kMaxTransactionBytes = 1 << 20;
 
 /// All throw Fault where the barrier is not initialised, an arrival or the tx-count under- or overflows.
-void mbarrier_init(Cta&, uint32_t offset, uint32_t count, int line);
+void mbarrier_init(Warp&, Cta&, uint32_t offset, uint32_t count, int line);
 void mbarrier_invalidate(Cta&, uint32_t offset);
 Mbarrier& mbarrier_at(Cta&, uint32_t offset);
+/// The same for an instruction of this warp, which must be ordered behind the initialisation.
+Mbarrier& mbarrier_for(Warp&, Cta&, uint32_t offset);
 /// `passed`: what those who see the phase complete get to know; nullptr for .relaxed.
 void mbarrier_arrive(Cta&, uint32_t offset, uint32_t count, const Clock* passed,
                      const Covered* covered = nullptr);

@@ -250,7 +250,7 @@ Action commit(Warp& w, Fragment&, const Instr& in, Mask mask) {
     } else {
       targets.push_back(bar.cta);
     }
-    for (Cta* cta : targets) mbarrier_at(*cta, bar.offset);
+    for (Cta* cta : targets) mbarrier_for(w, *cta, bar.offset);
     uint64_t sequence = queue.issued;
     if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("commit to {:#x}", bar.offset));
     submit(w, &queue, [targets, bar, &queue, sequence, passed = w.release()] {

@@ -125,6 +125,27 @@ DONE: bar.sync 0;)";
   EXPECT_TRUE(run_all(filled(body, {"bar.warp.sync 0xffffffff;"})).has("no barrier orders the two"));
 }
 
+// cp.async writes through the generic proxy: who waited for it must fence before the async proxy reads. A
+// fence before the wait does not count.
+TEST(Races, CpAsyncPhaseNeedsAProxyFence) {
+  std::string body = std::string(kPrologue) + R"(
+  .reg .b64 from; shl.b32 v, v, 4; add.u32 i, s, v; cvt.u64.u32 from, v; add.u64 from, from, out;
+  cp.async.cg.shared.global [i], [from], 16;
+  @1@
+  cp.async.wait_all;
+  @2@
+  bar.sync 0;
+  @!first bra DONE;
+  cp.async.bulk.global.shared::cta.bulk_group [out], [s], 1024;
+  cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+DONE: bar.sync 0;)";
+  const std::string fence = "fence.proxy.async.shared::cta;";
+  Findings right = run_all(filled(body, {"", fence}));
+  EXPECT_TRUE(right.clean) << right.text;
+  EXPECT_TRUE(run_all(filled(body, {"", ""})).has("no fence.proxy.async followed"));
+  EXPECT_TRUE(run_all(filled(body, {fence, ""})).has("no fence.proxy.async followed"));
+}
+
 // A copy that one warp has waited for is not known to another that no barrier ties to it.
 TEST(Races, WaitOfAnotherWarpDoesNotCount) {
   std::string body = std::string(kPrologue) + R"(
