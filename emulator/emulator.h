@@ -18,6 +18,9 @@
 
 namespace gemmtune::emulator {
 
+/// Goes up when results or checks change: what an older emulator let pass is proven anew.
+inline constexpr int kVersion = 1;
+
 /// A point in the life of an asynchronous operation or a waiting warp, for timelines.
 struct TraceEvent {
   enum class Kind : uint8_t { issue, complete, wait_begin, wait_end, phase };

@@ -12,8 +12,10 @@
 namespace gemmtune {
 namespace {
 
-// Few SMs keep "more tiles than CTAs" small; still two clusters of the largest size at once.
+// Few SMs keep "more tiles than CTAs" small; still two clusters at once, and some CTAs without a cluster.
 constexpr int kSmCount = 16;
+int sm_count(const TileShape& tile) { return std::max(6, 2 * tile.cluster_m * tile.cluster_n); }
+
 constexpr uint64_t kSeed = 20240229;
 // What nothing may write to: fresh emulated memory has guard bands of its own, which the emulator checks.
 constexpr uint8_t kPoison = 0xff;  // a NaN in every output type
@@ -124,6 +126,7 @@ EmulatorExecutor::EmulatorExecutor(const ArchSpec& arch) {
   device_.name = "emulator";
   device_.arch = arch.name;
   device_.sm_count = kSmCount;
+  device_.driver_version = fmt::format("emulator {}", emulator::kVersion);
 }
 
 StepResult EmulatorExecutor::begin_problem(const Problem& problem, float alpha, float beta) {
@@ -170,10 +173,10 @@ ValidationResult EmulatorExecutor::prove(const Loaded& loaded) const {
                 fmt::format("the emulator does not understand the PTX: {}", error.what()));
   }
   TileShape tile = v.family->tile(v.config, v.cls);
-  int clusters = std::max(1, kSmCount / (tile.cluster_m * tile.cluster_n));
+  int sms = sm_count(tile), clusters = sms / (tile.cluster_m * tile.cluster_n);
   using emulator::SchedulePolicy;
   const emulator::Schedule schedules[] = {{SchedulePolicy::eager, 0}, {SchedulePolicy::random, kSeed}};
-  for (const Shape& shape : proxy_shapes(tile, v.cls, kSmCount))
+  for (const Shape& shape : proxy_shapes(tile, v.cls, sms))
     for (Fill fill : kAllFills) {
       Problem problem{v.cls, shape};
       FillRecipe recipe = operand_recipe(fill, problem);
@@ -196,7 +199,7 @@ ValidationResult EmulatorExecutor::prove(const Loaded& loaded) const {
                                                {Operand::b, upload(b, v.cls.in)},
                                                {Operand::c, v.cls.beta ? upload(c, v.cls.out) : 0},
                                                {Operand::d, d}};
-      LaunchPlan plan = v.family->plan(v.config, v.cls, *v.arch, shape, {kSmCount, clusters}, alpha_, beta_);
+      LaunchPlan plan = v.family->plan(v.config, v.cls, *v.arch, shape, {sms, clusters}, alpha_, beta_);
       emulator::LaunchConfig launch;
       launch.kernel = v.family->entry();
       launch.grid = plan.grid;
@@ -204,7 +207,7 @@ ValidationResult EmulatorExecutor::prove(const Loaded& loaded) const {
       launch.cluster = plan.cluster;
       launch.dynamic_smem_bytes = static_cast<uint32_t>(plan.dynamic_smem_bytes);
       launch.params = parameter_bytes(plan, addresses, v.arch->has_tcgen05);
-      launch.sm_count = kSmCount;
+      launch.sm_count = sms;
       launch.tmem_from_top = true;  // finds kernels that forget to add the allocation's base
 
       ValidationCase one;
