@@ -28,8 +28,9 @@ struct TraceEvent {
   uint64_t time = 0;  ///< instructions executed by the cluster so far: an order, not a duration
   Dim3 cta;
   int warp = 0;
-  int line = 0;
-  std::string what;  ///< "tma load", "mma", "commit", "mbarrier 0x408"
+  int line = 0;      ///< of the PTX; `complete` and `phase`: 0
+  uint32_t id = 0;   ///< `issue` and `complete` of one operation of one CTA have the same
+  std::string what;  ///< "TMA load of 16384 bytes to 0x400, mbarrier 0x8"; `complete`: empty
 };
 
 struct LaunchConfig {

@@ -120,10 +120,11 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
       mbarrier_at(*t.barrier_cta, bar.offset);
       note_async_write(w, *t.cta, dst.offset, box->smem_bytes, op);
     }
-    if (tracing(w))
-      trace(w, TraceEvent::Kind::issue,
-            fmt::format("TMA load {} bytes to {:#x}", box->payload_bytes, dst.offset));
-    submit(w, nullptr, [&w, box, targets, dst, bar, op] {
+    auto describe = [&] {
+      return fmt::format("TMA load of {} bytes to {:#x}{}, mbarrier {:#x}", box->payload_bytes, dst.offset,
+                         targets.size() > 1 ? fmt::format(" in {} CTAs", targets.size()) : "", bar.offset);
+    };
+    submit_traced(w, nullptr, describe, [&w, box, targets, dst, bar, op] {
       std::vector<uint8_t> rows;
       read_box(w, *box, rows);
       for (const Target& t : targets) {
@@ -131,7 +132,6 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
         Covered covered{op, nullptr, 0};
         mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &covered);
       }
-      if (tracing(w)) trace(w, TraceEvent::Kind::complete, fmt::format("TMA load to {:#x}", dst.offset));
     });
   }
   return Action::next;
@@ -140,16 +140,19 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
 // --- stores ---
 
 /// Reads shared memory in one task, writes in a second one; the copy belongs to the lane's open group.
-void submit_store(Warp& w, int lane, uint32_t op, std::function<void()> read, std::function<void()> write) {
+void submit_store(Warp& w, int lane, uint32_t op, const std::string& what, std::function<void()> read,
+                  std::function<void()> write) {
   auto copy = std::make_shared<Copy>();
   copy->operation = op;
   w.bulk_groups[lane].open.push_back(copy);
-  submit(w, copy.get(), [&w, copy, read] {
+  auto describe_read = [&] { return fmt::format("{}: read", what); };
+  auto describe_write = [&] { return fmt::format("{}: write", what); };
+  submit_traced(w, copy.get(), describe_read, [&w, copy, read] {
     read();
     copy->read = true;
     ++w.async_version;
   });
-  submit(w, copy.get(), [&w, copy, write] {
+  submit_traced(w, copy.get(), describe_write, [&w, copy, write] {
     write();
     copy->written = true;
     ++w.async_version;
@@ -177,9 +180,12 @@ Action tensor_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_async_read(w, lane, *src.cta, src.offset, box->smem_bytes, op);
     auto rows = std::make_shared<std::vector<uint8_t>>(size_t{box->rows} * box->row_bytes);
     int reduce = static_cast<int>(in.mod[1]) - 1;
-    if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("TMA store from {:#x}", src.offset));
+    std::string what = tracing(w) ? fmt::format("TMA {} of {} bytes from {:#x}",
+                                                in.mod[1] ? "reduce" : "store", box->smem_bytes, src.offset)
+                                  : "";
     submit_store(
-        w, lane, op, [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
+        w, lane, op, what,
+        [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
         [&w, box, rows, reduce] { write_box(w, *box, rows->data(), reduce); });
   }
   return Action::next;
@@ -253,7 +259,10 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
       mbarrier_at(*t.barrier_cta, bar.offset);
       if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
     }
-    submit(w, nullptr, [=] {
+    auto describe = [&] {
+      return fmt::format("bulk copy of {} bytes to {:#x}, mbarrier {:#x}", bytes, dst.offset, bar.offset);
+    };
+    submit_traced(w, nullptr, describe, [=] {
       for (const Target& t : targets) {
         if (bytes) std::memcpy(t.cta->smem.data() + dst.offset, from, bytes);
         Covered covered{op, nullptr, 0};
@@ -284,7 +293,8 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_async_write(w, *dst.cta, dst.offset, bytes, op);
     uint32_t reduce = in.mod[1];
     ScalarType type = static_cast<ScalarType>(in.mod[2]);
-    submit(w, nullptr, [=] {
+    auto describe = [&] { return fmt::format("bulk copy of {} bytes between CTAs", bytes); };
+    submit_traced(w, nullptr, describe, [=] {
       uint8_t* to = dst.cta->smem.data() + dst.offset;
       const uint8_t* from = src.cta->smem.data() + src.offset;
       if (!reduce) {
@@ -323,7 +333,8 @@ Action bulk_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t reduce = in.mod[1];
     ScalarType type = static_cast<ScalarType>(in.mod[2]);
     submit_store(
-        w, lane, op, [=] { std::memcpy(data->data(), src.cta->smem.data() + src.offset, bytes); },
+        w, lane, op, fmt::format("bulk store of {} bytes from {:#x}", bytes, src.offset),
+        [=] { std::memcpy(data->data(), src.cta->smem.data() + src.offset, bytes); },
         [=] {
           if (!reduce) {
             std::memcpy(to, data->data(), bytes);

@@ -8,14 +8,6 @@
 namespace gemmtune {
 namespace {
 
-/// splitmix64, as in gpu/kernels/support.cu.
-uint64_t hash(uint64_t seed, uint64_t index) {
-  uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 using Eight = double __attribute__((vector_size(64)));
 constexpr int64_t kRows = 4, kColumns = 16;
 
@@ -110,8 +102,15 @@ FillRecipe c_recipe(Fill fill) {
   return {2, 0, 0};
 }
 
+uint64_t fill_hash(uint64_t seed, uint64_t index) {
+  uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
 float fill_value(const FillRecipe& r, uint64_t seed, uint64_t index) {
-  uint64_t bits = hash(seed, index);
+  uint64_t bits = fill_hash(seed, index);
   uint32_t low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
   if (r.kind == 0) return low <= r.density ? (high & 1 ? 1.0f : -1.0f) : 0.0f;
   if (r.kind == 1)

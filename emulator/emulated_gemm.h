@@ -1,0 +1,42 @@
+// One GEMM problem in emulated memory: operands of a fill, the output, and what it should be.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "emulator/emulator.h"
+#include "gemm/fill.h"
+#include "kernel_templates/family.h"
+#include "search/trial.h"
+
+namespace gemmtune {
+
+class EmulatedGemm {
+ public:
+  /// Fills A, B and (beta != 0) C and computes the reference.
+  EmulatedGemm(const Problem& problem, Fill fill, float alpha, float beta);
+
+  /// Runs a variant of the problem's class on an output full of NaN. `how` gives schedule, trace and limits;
+  /// kernel, grid, parameters and SM count are filled in. `sm_count`: the grid is sized for that many.
+  emulator::LaunchResult launch(emulator::Module& module, const Variant& variant, int sm_count,
+                                emulator::LaunchConfig how);
+
+  /// Raw bytes of D.
+  std::vector<uint8_t> output() const;
+  /// Compares as the GPU does: integer fills bit for bit, the normal fill within its bound.
+  ValidationCase compare(const std::vector<uint8_t>& output) const;
+  const Reference& reference() const { return reference_; }
+
+ private:
+  uint64_t upload(const std::vector<float>& values, DType type);
+
+  Problem problem_;
+  Fill fill_;
+  float alpha_, beta_;
+  emulator::Device device_;
+  std::map<Operand, uint64_t> addresses_;
+  size_t output_bytes_;
+  Reference reference_;
+};
+
+}  // namespace gemmtune
