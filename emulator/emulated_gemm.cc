@@ -95,11 +95,17 @@ EmulatedGemm::EmulatedGemm(const Problem& problem, Fill fill, float alpha, float
   std::vector<float> c;
   if (cls.beta) c = filled(c_recipe(fill), kSeed + 2, shape.m * shape.n, cls.out);
   reference_ = reference_gemm(problem, a, b, c, alpha, beta);
-  output_bytes_ = static_cast<size_t>(shape.m * shape.n) * static_cast<size_t>(size_bytes(cls.out));
+  size_t in_size = static_cast<size_t>(size_bytes(cls.in)),
+         out_size = static_cast<size_t>(size_bytes(cls.out));
+  size_t d_bytes = static_cast<size_t>(shape.m * shape.n) * out_size;
+  bytes_ = {{Operand::a, static_cast<size_t>(shape.m * shape.k) * in_size},
+            {Operand::b, static_cast<size_t>(shape.n * shape.k) * in_size},
+            {Operand::c, cls.beta ? d_bytes : 0},
+            {Operand::d, d_bytes}};
   addresses_ = {{Operand::a, upload(a, cls.in)},
                 {Operand::b, upload(b, cls.in)},
                 {Operand::c, cls.beta ? upload(c, cls.out) : 0},
-                {Operand::d, device_.allocate(output_bytes_)}};
+                {Operand::d, device_.allocate(d_bytes)}};
 }
 
 uint64_t EmulatedGemm::upload(const std::vector<float>& values, DType type) {
@@ -123,13 +129,13 @@ emulator::LaunchResult EmulatedGemm::launch(emulator::Module& module, const Vari
   how.params = parameter_bytes(plan, addresses_, v.arch->has_tcgen05);
   how.sm_count = sm_count;
   how.tmem_from_top = true;  // finds kernels that forget to add the allocation's base
-  device_.fill(addresses_.at(Operand::d), kPoison, output_bytes_);
+  device_.fill(addresses_.at(Operand::d), kPoison, bytes_.at(Operand::d));
   return device_.launch(module, how);
 }
 
-std::vector<uint8_t> EmulatedGemm::output() const {
-  std::vector<uint8_t> bytes(output_bytes_);
-  device_.copy_out(addresses_.at(Operand::d), bytes);
+std::vector<uint8_t> EmulatedGemm::bytes(Operand operand) const {
+  std::vector<uint8_t> bytes(bytes_.at(operand));
+  if (!bytes.empty()) device_.copy_out(addresses_.at(operand), bytes);
   return bytes;
 }
 

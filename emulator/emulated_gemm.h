@@ -21,8 +21,9 @@ class EmulatedGemm {
   emulator::LaunchResult launch(emulator::Module& module, const Variant& variant, int sm_count,
                                 emulator::LaunchConfig how);
 
-  /// Raw bytes of D.
-  std::vector<uint8_t> output() const;
+  /// Raw bytes of an operand; empty if the class has none.
+  std::vector<uint8_t> bytes(Operand operand) const;
+  std::vector<uint8_t> output() const { return bytes(Operand::d); }
   /// Compares as the GPU does: integer fills bit for bit, the normal fill within its bound.
   ValidationCase compare(const std::vector<uint8_t>& output) const;
   const Reference& reference() const { return reference_; }
@@ -35,7 +36,7 @@ class EmulatedGemm {
   float alpha_, beta_;
   emulator::Device device_;
   std::map<Operand, uint64_t> addresses_;
-  size_t output_bytes_;
+  std::map<Operand, size_t> bytes_;
   Reference reference_;
 };
 
