@@ -129,6 +129,11 @@ void merge_findings(LaunchResult& result, const Cluster& cluster, const Program&
   result.warp_instructions += cluster.instructions;
 }
 
+std::function<void(const LaunchResult&)>& launch_observer() {
+  static std::function<void(const LaunchResult&)> observer;
+  return observer;
+}
+
 }  // namespace
 
 std::string_view name(SchedulePolicy policy) {
@@ -197,6 +202,10 @@ void Device::fill(uint64_t address, uint8_t value, uint64_t bytes) {
   uint8_t* at = memory_->find(address, bytes);
   if (!at) throw std::out_of_range(memory_->describe(address));
   std::fill(at, at + bytes, value);
+}
+
+void observe_launches(std::function<void(const LaunchResult&)> observer) {
+  launch_observer() = std::move(observer);
 }
 
 LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
@@ -324,6 +333,7 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   for (const auto& slot : done)
     for (const auto& c : slot) merge_findings(result, *c, program, index);
   result.completed = !abort;
+  if (launch_observer()) launch_observer()(result);
   return result;
 }
 

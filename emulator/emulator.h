@@ -97,4 +97,8 @@ class Device {
   std::unique_ptr<class GlobalMemory> memory_;
 };
 
+/// Called with the result of every launch of this process, from the launching thread; for tests that count
+/// what has run. Empty: nobody.
+void observe_launches(std::function<void(const LaunchResult&)> observer);
+
 }  // namespace gemmtune::emulator
