@@ -423,15 +423,16 @@ void decode_tensor(Decode& d, bool reduce, bool prefetch) {
 }
 
 void decode_bulk(Decode& d, bool reduce) {
+  if (d.has("prefetch") && d.take("tensor")) {
+    d.take("prefetch");
+    decode_tensor(d, false, true);
+    return;
+  }
   bool hint = d.take("L2::cache_hint");
   if (d.take("prefetch")) {
-    if (d.take("tensor")) {
-      decode_tensor(d, false, true);
-      return;
-    }
     d.need_one_of({"L2"});
     d.need_one_of({"global"});
-    d.need_count(2, 3);
+    d.need_count(hint ? 3 : 2, hint ? 3 : 2);
     d.address(d.parsed(0));
     d.src(d.parsed(1), 4);
     d.out.run = nothing;
