@@ -559,9 +559,16 @@ Action replace(Warp& w, Fragment&, const Instr& in, Mask mask) {
     case kElementStride:
       map.element_strides[i] = static_cast<uint32_t>(v);
       break;
-    case kElementType:
-      map.type = static_cast<TensorType>(v);
+    case kElementType: {
+      // The instruction counts otherwise than cuda.h from here on: .f32.ftz, .f64, .bf16, .tf32, .tf32.ftz, 4
+      // and 6 bits.
+      static constexpr TensorType kFrom8[] = {
+          TensorType::f32_ftz,  TensorType::f64,       TensorType::bf16,       TensorType::tf32,
+          TensorType::tf32_ftz, TensorType::u4_align8, TensorType::u4_align16, TensorType::u6_align16};
+      if (v > 15) throw Fault(Check::tensor_map, fmt::format("element type {} is not 0 to 15", v));
+      map.type = v < 8 ? static_cast<TensorType>(v) : kFrom8[v - 8];
       break;
+    }
     case kInterleave:
       map.interleave = static_cast<TensorInterleave>(v);
       break;

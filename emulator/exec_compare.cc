@@ -103,6 +103,10 @@ Mask compare_half(Warp& w, const Instr& in, Mask mask, int first, ScalarType typ
   Mask result = 0;
   for_lanes(mask, [&](int l) {
     uint32_t x = get<uint32_t>(a, l) >> (16 * half) & 0xffff, y = get<uint32_t>(b, l) >> (16 * half) & 0xffff;
+    if (in.mod[2]) {  // .ftz exists for f16 only
+      if (!(x & 0x7c00)) x &= 0x8000;
+      if (!(y & 0x7c00)) y &= 0x8000;
+    }
     if (holds(in.mod[0], decode_float(x, type), decode_float(y, type))) result |= 1u << l;
   });
   return result;

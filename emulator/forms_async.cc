@@ -28,7 +28,6 @@ std::span<const FormRule> barrier_forms() {
        "[.{L2::evict_first,L2::evict_unchanged}].b64"},
       {"createpolicy.range[.global].{L2::evict_last,L2::evict_normal,L2::evict_first,L2::evict_unchanged}"
        "[.{L2::evict_first,L2::evict_unchanged}].b64"},
-      {"createpolicy.cvt.L2.b64"},
 
       {"mbarrier.init[.{shared,shared::cta}].b64", kComplete},
       {"mbarrier.inval[.{shared,shared::cta}].b64", kComplete},

@@ -36,6 +36,8 @@ std::span<const FormRule> matrix_forms() {
   return kRules;
 }
 
+// 16x32bx2 with .pack::16b is left out: whether its column offset counts packed columns is not known
+// (ptx-facts 4.5).
 std::span<const FormRule> tcgen05_forms() {
   constexpr FormRows kComplete = FormRows::complete;
   constexpr FormTarget kBlackwell = FormTarget::blackwell;
@@ -52,12 +54,14 @@ std::span<const FormRule> tcgen05_forms() {
       {"tcgen05.cp.{cta_group::1,cta_group::2}"
        ".{128x256b,4x256b,128x128b,64x128b.warpx2::02_13,64x128b.warpx2::01_23,32x128b.warpx4}",
        kComplete, kBlackwell},
-      {"tcgen05.ld.sync.aligned.{32x32b,16x64b,16x32bx2}.{x1,x2,x4,x8,x16,x32,x64,x128}[.pack::16b].b32",
-       kComplete, kBlackwell},
+      {"tcgen05.ld.sync.aligned.{32x32b,16x64b}.{x1,x2,x4,x8,x16,x32,x64,x128}[.pack::16b].b32", kComplete,
+       kBlackwell},
+      {"tcgen05.ld.sync.aligned.16x32bx2.{x1,x2,x4,x8,x16,x32,x64,x128}.b32", kComplete, kBlackwell},
       {"tcgen05.ld.sync.aligned.16x128b.{x1,x2,x4,x8,x16,x32,x64}[.pack::16b].b32", kComplete, kBlackwell},
       {"tcgen05.ld.sync.aligned.16x256b.{x1,x2,x4,x8,x16,x32}[.pack::16b].b32", kComplete, kBlackwell},
-      {"tcgen05.st.sync.aligned.{32x32b,16x64b,16x32bx2}.{x1,x2,x4,x8,x16,x32,x64,x128}[.unpack::16b].b32",
-       kComplete, kBlackwell},
+      {"tcgen05.st.sync.aligned.{32x32b,16x64b}.{x1,x2,x4,x8,x16,x32,x64,x128}[.unpack::16b].b32", kComplete,
+       kBlackwell},
+      {"tcgen05.st.sync.aligned.16x32bx2.{x1,x2,x4,x8,x16,x32,x64,x128}.b32", kComplete, kBlackwell},
       {"tcgen05.st.sync.aligned.16x128b.{x1,x2,x4,x8,x16,x32,x64}[.unpack::16b].b32", kComplete, kBlackwell},
       {"tcgen05.st.sync.aligned.16x256b.{x1,x2,x4,x8,x16,x32}[.unpack::16b].b32", kComplete, kBlackwell},
       {"tcgen05.{wait::ld,wait::st}.sync.aligned", kComplete, kBlackwell},

@@ -77,7 +77,7 @@ std::span<const FormRule> memory_forms() {
        ".{b64,u64,s64,f64}"},
       {"prefetch[.{global,local}].{L1,L2}"},
       {"prefetch.global.{L2::evict_last,L2::evict_normal}"},
-      {"prefetch[.{param,const}].tensormap"},
+      {"prefetch[.param].tensormap"},
       {"prefetchu.L1"},
       {"applypriority[.global].L2::evict_normal"},
       {"discard[.global].L2"},

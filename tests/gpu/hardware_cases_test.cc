@@ -63,9 +63,9 @@ size_t run_process(const std::string& path, size_t first, std::vector<CaseOutcom
   return done;
 }
 
-class HardwareCases : public testing::TestWithParam<std::string> {};
+class HardwareCasesOnGpu : public testing::TestWithParam<std::string> {};
 
-TEST_P(HardwareCases, GiveTheRecordedBits) {
+TEST_P(HardwareCasesOnGpu, GiveTheRecordedBits) {
   GpuList list = list_gpus();
   if (list.gpus.empty() || list.gpus[0].record.arch != "sm_90a") GTEST_SKIP() << "no sm_90a GPU";
   const DeviceRecord& gpu = list.gpus[0].record;
@@ -101,7 +101,7 @@ std::vector<std::string> file_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, HardwareCases, testing::ValuesIn(file_names()),
+INSTANTIATE_TEST_SUITE_P(Files, HardwareCasesOnGpu, testing::ValuesIn(file_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
