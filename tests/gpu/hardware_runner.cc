@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <stdexcept>
 
 #include "gpu/cuda_driver.h"
 #include "tests/hardware/case_file.h"
@@ -101,6 +102,7 @@ int run_hardware_cases(const std::vector<std::string>& arguments) {
   try {
     hardware::CaseFile file = hardware::read_case_file(arguments[1]);
     const CudaDriver& cuda = CudaDriver::get();
+    if (!cuda.available()) throw std::runtime_error(cuda.unavailable_reason());
     check(cuda.Init(0), "cuInit");
     CUdevice device;
     CUcontext context;

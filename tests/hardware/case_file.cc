@@ -159,10 +159,23 @@ std::string parse_text(Reader& reader) {
   reader.fail("a text has no end");
 }
 
+/// "{o0..o31}" written out.
+std::string expanded(std::string line) {
+  for (size_t dots; (dots = line.find("..")) != std::string::npos;) {
+    size_t from = line.rfind('{', dots) + 1, to = line.find('}', dots);
+    size_t digits = line.find_first_of("0123456789", from);
+    std::string prefix = line.substr(from, digits - from), list;
+    int first = std::stoi(line.substr(digits)), last = std::stoi(line.substr(dots + 2 + prefix.size()));
+    for (int i = first; i <= last; ++i) list += fmt::format("{}{}{}", i == first ? "" : ", ", prefix, i);
+    line.replace(from, to - from, list);
+  }
+  return line;
+}
+
 /// A body's line, or the shared text that it names.
 std::string included(const std::string& line, const std::vector<SharedText>& texts, Reader& reader) {
   size_t at = line.find_first_not_of(' ');
-  if (at == std::string::npos || line[at] != '$') return line + "\n";
+  if (at == std::string::npos || line[at] != '$') return expanded(line) + "\n";
   for (const SharedText& text : texts)
     if (text.name == line.substr(at + 1)) return text.text;
   reader.fail("no text '" + line.substr(at + 1) + "'");

@@ -9,7 +9,9 @@
 //   a ints                 operands: 64-bit la (a: low half, ha: low 16 bits) from a data set, one value a
 //   thread; b ints 7               the number turns the set, so that a and b pair up differently ptx
 //     add.sat.s32 d, a, b;
-//   result d               registers that are returned: a word each (64-bit ones two, predicates 0 or 1)
+//   result d               registers that are returned: a word each (64-bit ones two, predicates 0 or 1);
+//   fold:o:64 is
+//                          one word made of o0 to o63
 //   expect
 //     00000000 00000001 ...
 //   end
