@@ -207,6 +207,7 @@ void decode_setp(Decode& d) {
   if (d.out.mod[1]) d.src(d.parsed(3), 0);
   bool half = t == ScalarType::f16 || t == ScalarType::bf16,
        pair = t == ScalarType::f16x2 || t == ScalarType::bf16x2;
+  if (half && to.kind == ParsedOperand::Kind::pair) d.fail("a single f16 or bf16 compare has one result");
   if (half || pair) {
     d.out.run = setp_half;
     d.out.mod[3] = static_cast<uint32_t>(t == ScalarType::f16 || t == ScalarType::f16x2 ? ScalarType::f16

@@ -109,6 +109,33 @@ TEST_P(HardwareCases, GiveTheRecordedBits) {
   EXPECT_FALSE(file.cases.empty());
 }
 
+TEST_P(HardwareCases, FileIsWrittenAsItIsRead) {
+  std::string path = kFolder + "/" + GetParam() + ".case";
+  std::ifstream in(path);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(hardware::case_file_text(hardware::read_case_file(path)), text);
+}
+
+TEST(HardwareCaseFile, Difference) {
+  Case c;
+  c.expected = {0x3f800000, 0x00000001, 0x7fffffff};
+  EXPECT_EQ(c.difference({0x3f800000, 0x00000001, 0x7fffffff}), "");
+  EXPECT_EQ(c.difference({0x3f800000, 0x80000001, 0x7fc00000}),
+            "2 of 3 words differ, first word 1: 80000001, recorded 00000001");
+  EXPECT_EQ(c.difference({0x3f800000}), "1 words instead of 3");
+  c.tolerance.ulp = 2;
+  EXPECT_EQ(c.difference({0x3f800002, 0x80000001, 0x7fc00000}), "");
+  EXPECT_NE(c.difference({0x3f800003, 0x00000001, 0x7fffffff}), "");
+  c.tolerance.absolute = 1e-6;
+  EXPECT_EQ(c.difference({0x3f800003, 0x00000001, 0x7fffffff}), "");
+  EXPECT_NE(c.difference({0x3f800003, 0x00000001, 0x3f800000}), "");
+  c.tolerance = {};
+  c.tolerance.ulp64 = 1;
+  c.expected = {0xffffffff, 0x3fefffff};
+  EXPECT_EQ(c.difference({0x00000000, 0x3ff00000}), "");
+  EXPECT_NE(c.difference({0x00000001, 0x3ff00000}), "");
+}
+
 std::vector<std::string> file_names() {
   std::vector<std::string> names;
   for (const std::string& path : hardware::case_file_paths(kFolder))

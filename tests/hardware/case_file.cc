@@ -137,11 +137,9 @@ void parse_line(Case& c, const std::string& line, Reader& reader) {
   } else if (key == "map") {
     c.maps.push_back(parse_map(words, reader));
   } else if (key == "tolerance") {
-    std::string kind;
-    words >> kind >> c.tolerance.value;
-    c.tolerance.kind = kind == "ulp"     ? Tolerance::Kind::ulp
-                       : kind == "ulp64" ? Tolerance::Kind::ulp64
-                                         : Tolerance::Kind::absolute;
+    double value;
+    for (std::string kind; words >> kind >> value;)
+      (kind == "ulp" ? c.tolerance.ulp : kind == "ulp64" ? c.tolerance.ulp64 : c.tolerance.absolute) = value;
   } else if (key == "result") {
     for (std::string name; words >> name;) c.results.push_back(name);
   } else if (!key.empty()) {
@@ -209,6 +207,26 @@ Case parse_case(const std::string& name, const std::vector<SharedText>& texts, R
   reader.fail("case " + name + " has no end");
 }
 
+/// Bits in the order of the values.
+int64_t ordered(uint32_t bits) { return bits >> 31 ? -int64_t{bits & 0x7fffffff} : int64_t{bits}; }
+
+bool close_f32(uint32_t a, uint32_t b, const Tolerance& tolerance) {
+  if (a == b) return true;
+  if (tolerance.ulp == 0 && tolerance.absolute == 0) return false;
+  float x = std::bit_cast<float>(a), y = std::bit_cast<float>(b);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  double steps = std::abs(static_cast<double>(ordered(a) - ordered(b)));
+  return steps <= tolerance.ulp || std::fabs(double{x} - double{y}) <= tolerance.absolute;
+}
+
+bool close_f64(const uint32_t* a, const uint32_t* b, const Tolerance& tolerance) {
+  uint64_t x = uint64_t{a[1]} << 32 | a[0], y = uint64_t{b[1]} << 32 | b[0];
+  if (x == y) return true;
+  bool nan_x = std::isnan(std::bit_cast<double>(x)), nan_y = std::isnan(std::bit_cast<double>(y));
+  if (nan_x || nan_y || x >> 63 != y >> 63) return nan_x && nan_y;
+  return static_cast<double>(std::max(x, y) - std::min(x, y)) <= tolerance.ulp64;
+}
+
 std::vector<uint8_t> words_of(const std::string& set, uint32_t bytes) {
   std::vector<uint8_t> out(bytes, 0xff);
   for (uint32_t i = 0; !set.empty() && i < bytes / 4; ++i) {
@@ -247,28 +265,12 @@ std::vector<uint8_t> Case::initial_output() const { return words_of(out_set, out
 std::string Case::difference(const std::vector<uint32_t>& got) const {
   if (got.size() != expected.size())
     return fmt::format("{} words instead of {}", got.size(), expected.size());
-  size_t wrong = 0, first = 0;
-  auto is_nan = [](uint32_t v) { return (v & 0x7fffffff) > 0x7f800000; };
-  auto ordered = [](uint32_t v) { return v >> 31 ? -int64_t{v & 0x7fffffff} : int64_t{v}; };
-  auto wide = [](const std::vector<uint32_t>& v, size_t i) { return uint64_t{v[i + 1]} << 32 | v[i]; };
-  auto ordered64 = [](uint64_t v) {
-    return v >> 63 ? -static_cast<int64_t>(v & INT64_MAX) : static_cast<int64_t>(v);
-  };
-  size_t step = tolerance.kind == Tolerance::Kind::ulp64 ? 2 : 1;
-  for (size_t i = 0; i < got.size(); i += step) {
-    bool same = got[i] == expected[i] && (step == 1 || got[i + 1] == expected[i + 1]);
-    if (!same && tolerance.kind == Tolerance::Kind::ulp64)
-      same = std::abs(static_cast<double>(ordered64(wide(got, i)) - ordered64(wide(expected, i)))) <=
-             tolerance.value;
-    else if (!same && tolerance.kind != Tolerance::Kind::exact && (is_nan(got[i]) || is_nan(expected[i])))
-      same = is_nan(got[i]) && is_nan(expected[i]);
-    else if (!same && tolerance.kind == Tolerance::Kind::ulp)
-      same = std::abs(static_cast<double>(ordered(got[i]) - ordered(expected[i]))) <= tolerance.value;
-    else if (!same && tolerance.kind == Tolerance::Kind::absolute)
-      same = std::fabs(double{std::bit_cast<float>(got[i])} - double{std::bit_cast<float>(expected[i])}) <=
-             tolerance.value;
-    if (!same && wrong++ == 0) first = i;
-  }
+  size_t wrong = 0, first = 0, step = tolerance.ulp64 > 0 ? 2 : 1;
+  for (size_t i = 0; i < got.size(); i += step)
+    if (!(step == 2 ? close_f64(&got[i], &expected[i], tolerance)
+                    : close_f32(got[i], expected[i], tolerance)) &&
+        wrong++ == 0)
+      first = i;
   if (wrong == 0) return "";
   std::string where = fmt::format("word {}", first);
   if (!results.empty()) {

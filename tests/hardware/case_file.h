@@ -48,9 +48,10 @@ struct Map {
   std::array<uint32_t, 5> box{}, element_strides{1, 1, 1, 1, 1};
 };
 
+/// How far a value may lie from the recorded one: within either bound. Zero: the same bits.
 struct Tolerance {
-  enum class Kind { exact, ulp, ulp64, absolute } kind = Kind::exact;
-  double value = 0;
+  double ulp = 0, ulp64 = 0;  ///< steps of f32 words, of f64 pairs of words
+  double absolute = 0;        ///< f32
 };
 
 struct Case {
