@@ -174,6 +174,12 @@ std::vector<BestAnswer> best(Store& store, const BestFilter& filter) {
   }
   std::ranges::sort(answers, {},
                     [](const BestAnswer& a) { return std::tuple(a.problem, a.basis, a.device_id); });
+  // Trials of the emulator, or only compiled, say nothing beside a time from elsewhere.
+  std::optional<Problem> answered;
+  std::erase_if(answers, [&](const BestAnswer& a) {
+    if (a.basis != Basis::none) answered = a.problem;
+    return a.basis == Basis::none && answered == a.problem && !a.device.takes_times();
+  });
   return answers;
 }
 

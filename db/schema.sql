@@ -1,9 +1,9 @@
--- The results database, version 1. This file is always the newest schema; db/migration_NNN.sql leads from version
+-- The results database, version 2. This file is always the newest schema; db/migration_NNN.sql leads from version
 -- NNN-1 to NNN (db/schema.h). Rules that must hold whoever writes are constraints and triggers here, not C++.
 -- Times are NULL where there is none, TRUE/FALSE are 1/0, timestamps are UTC text (2025-01-31T12:00:00.000Z).
 
 PRAGMA application_id = 1195724116;  -- "GEMT"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- Who ran trials. A new driver on the same GPU is a new row: its times are not comparable without saying so.
 CREATE TABLE device (
@@ -76,6 +76,7 @@ CREATE TABLE kernel (
   created_at         TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   cubin_sha256       TEXT,
   cubin              BLOB,                   -- last: columns behind a large blob are slow to reach
+  ptx                TEXT,                   -- what the emulator runs; NULL in rows older than version 2
   CHECK ((cubin IS NULL) = (cubin_sha256 IS NULL)),
   CHECK (ok OR cubin IS NULL)                -- a kept kernel may lose its cubin to pruning; a failed one has none
 );

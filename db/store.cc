@@ -108,13 +108,20 @@ std::optional<int64_t> Store::kernel_id(std::string_view key) {
   return query.bind(key).step() ? std::optional(query.integer(0)) : std::nullopt;
 }
 
+bool Store::has_kernel(std::string_view key, bool with_ptx) {
+  Statement query(connection_,
+                  "SELECT 1 FROM kernel WHERE key = ? AND (NOT ok OR (cubin_sha256 IS NOT NULL AND "
+                  "(NOT ? OR ptx IS NOT NULL)))");
+  return query.bind(key, with_ptx).step();
+}
+
 std::optional<CompiledKernel> Store::find_kernel(std::string_view key) {
   Statement row(
       connection_,
       "SELECT k.key, c.family, k.arch, k.problem_class, c.text, t.compiler, t.version, k.ok, k.registers, "
       "k.spill_store_bytes, k.spill_load_bytes, k.stack_bytes, k.static_smem_bytes, k.dynamic_smem_bytes, "
       "k.tmem_columns, k.mma, k.tma_load, k.tma_store, k.commits, k.mbarrier_wait, k.tmem_load, "
-      "k.tmem_alloc, k.compile_ms, k.log, k.cubin_sha256, k.cubin "
+      "k.tmem_alloc, k.compile_ms, k.log, k.cubin_sha256, k.cubin, k.ptx "
       "FROM kernel k JOIN config c ON c.id = k.config_id JOIN toolchain t ON t.id = k.toolchain_id "
       "WHERE k.key = ?");
   if (!row.bind(key).step()) return std::nullopt;
@@ -136,6 +143,7 @@ std::optional<CompiledKernel> Store::find_kernel(std::string_view key) {
   kernel.compile_ms = row.real(22);
   kernel.log = row.text(23);
   kernel.cubin = row.blob(25);
+  kernel.ptx = row.text(26);
   if (kernel.ok && (row.is_null(25) || sha256_hex(kernel.cubin) != row.text(24))) return std::nullopt;
   return kernel;
 }
@@ -144,7 +152,8 @@ void Store::put_kernel(const CompiledKernel& kernel) {
   Transaction transaction(connection_);
   const StaticEvidence& e = kernel.evidence;
   std::optional<Blob> cubin;
-  std::optional<std::string> hash;
+  std::optional<std::string> hash, ptx;
+  if (!kernel.ptx.empty()) ptx = kernel.ptx;
   if (kernel.ok) {
     cubin = Blob{kernel.cubin};
     hash = sha256_hex(kernel.cubin);
@@ -156,8 +165,9 @@ void Store::put_kernel(const CompiledKernel& kernel) {
       "INSERT INTO kernel (key, config_id, arch, problem_class, toolchain_id, ok, registers, "
       "spill_store_bytes, "
       "spill_load_bytes, stack_bytes, static_smem_bytes, dynamic_smem_bytes, tmem_columns, mma, tma_load, "
-      "tma_store, commits, mbarrier_wait, tmem_load, tmem_alloc, compile_ms, log, cubin_sha256, cubin) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+      "tma_store, commits, mbarrier_wait, tmem_load, tmem_alloc, compile_ms, log, cubin_sha256, cubin, "
+      "ptx) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
       "ON CONFLICT (key) DO UPDATE SET ok = excluded.ok, registers = excluded.registers, "
       "spill_store_bytes = excluded.spill_store_bytes, spill_load_bytes = excluded.spill_load_bytes, "
       "stack_bytes = excluded.stack_bytes, static_smem_bytes = excluded.static_smem_bytes, "
@@ -165,12 +175,12 @@ void Store::put_kernel(const CompiledKernel& kernel) {
       "mma = excluded.mma, tma_load = excluded.tma_load, tma_store = excluded.tma_store, "
       "commits = excluded.commits, mbarrier_wait = excluded.mbarrier_wait, tmem_load = excluded.tmem_load, "
       "tmem_alloc = excluded.tmem_alloc, compile_ms = excluded.compile_ms, log = excluded.log, "
-      "cubin_sha256 = excluded.cubin_sha256, cubin = excluded.cubin")
+      "cubin_sha256 = excluded.cubin_sha256, cubin = excluded.cubin, ptx = excluded.ptx")
       .bind(kernel.key, config_id(kernel.family, kernel.config), kernel.arch, kernel.problem_class,
             toolchain_id(kernel.toolchain), kernel.ok, e.registers, e.spill_store_bytes, e.spill_load_bytes,
             e.stack_bytes, e.static_smem_bytes, e.dynamic_smem_bytes, e.tmem_columns, e.counts.mma,
             e.counts.tma_load, e.counts.tma_store, e.counts.commit, e.counts.mbarrier_wait,
-            e.counts.tmem_load, e.counts.tmem_alloc, kernel.compile_ms, kernel.log, hash, cubin)
+            e.counts.tmem_load, e.counts.tmem_alloc, kernel.compile_ms, kernel.log, hash, cubin, ptx)
       .run();
   transaction.commit();
 }

@@ -66,6 +66,9 @@ class Store {
 
   /// The cubin cache. A cubin that was pruned, or whose bytes do not match their hash, is a miss.
   std::optional<CompiledKernel> find_kernel(std::string_view key);
+  /// Whether the cache has a kernel's cubin (and its PTX), or knows that it does not compile. Reads no blob,
+  /// so find_kernel() can still miss: damaged bytes.
+  bool has_kernel(std::string_view key, bool with_ptx);
   /// Replaces a row with the same key: a failure may have been the machine's (memory, time limit).
   void put_kernel(const CompiledKernel& kernel);
 

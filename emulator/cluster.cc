@@ -123,7 +123,7 @@ bool run_warp(Cluster& cluster, Warp& w, uint32_t quantum, std::mt19937_64* rand
       std::memcpy(&p, w.registers.get() + in.guard, 4);
       mask &= in.guard_negated ? ~p : p;
     }
-    ++cluster.executed[f->pc];
+    cluster.executed[f->pc] += mask != 0;  // switched off is not executed
     ++cluster.instructions;
     w.current = &in;
     Action action = Action::next;

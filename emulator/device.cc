@@ -43,6 +43,11 @@ LaunchResult refusal(const std::string& kernel, const std::string& why) {
   return result;
 }
 
+std::function<void(const LaunchResult&)>& launch_observer() {
+  static std::function<void(const LaunchResult&)> observer;
+  return observer;
+}
+
 }  // namespace
 
 std::string_view name(SchedulePolicy policy) {
@@ -113,11 +118,17 @@ void Device::fill(uint64_t address, uint8_t value, uint64_t bytes) {
   std::fill(at, at + bytes, value);
 }
 
+void observe_launches(std::function<void(const LaunchResult&)> observer) {
+  launch_observer() = std::move(observer);
+}
+
 LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   Grid grid(module, config, memory_.get());
   if (!grid.refused().empty()) return refusal(config.kernel, grid.refused());
   grid.run();
-  return grid.result();
+  LaunchResult result = grid.result();
+  if (launch_observer()) launch_observer()(result);
+  return result;
 }
 
 std::vector<LaunchResult> Device::launch_stream(std::span<const StreamLaunch> launches) {
@@ -126,7 +137,9 @@ std::vector<LaunchResult> Device::launch_stream(std::span<const StreamLaunch> la
   auto finish = [&] {
     while (ahead && ahead->take_turn()) {
     }
-    if (ahead) results.push_back(ahead->result());
+    if (!ahead) return;
+    results.push_back(ahead->result());
+    if (launch_observer()) launch_observer()(results.back());
     ahead.reset();
   };
   for (const StreamLaunch& next : launches) {

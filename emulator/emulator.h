@@ -18,6 +18,9 @@
 
 namespace gemmtune::emulator {
 
+/// Goes up when results or checks change: what an older emulator let pass is proven anew.
+inline constexpr int kVersion = 1;
+
 /// A point in the life of an asynchronous operation or a waiting warp, for timelines.
 struct TraceEvent {
   enum class Kind : uint8_t { issue, complete, wait_begin, wait_end, phase };
@@ -25,8 +28,9 @@ struct TraceEvent {
   uint64_t time = 0;  ///< instructions executed by the cluster so far: an order, not a duration
   Dim3 cta;
   int warp = 0;
-  int line = 0;
-  std::string what;  ///< "tma load", "mma", "commit", "mbarrier 0x408"
+  int line = 0;      ///< of the PTX; `complete` and `phase`: 0
+  uint32_t id = 0;   ///< `issue` and `complete` of one operation of one CTA have the same
+  std::string what;  ///< "TMA load of 16384 bytes to 0x400, mbarrier 0x8"; `complete`: empty
 };
 
 struct LaunchConfig {
@@ -106,5 +110,9 @@ class Device {
  private:
   std::unique_ptr<class GlobalMemory> memory_;
 };
+
+/// Called with the result of every launch of this process, from the launching thread; for tests that count
+/// what has run. Empty: nobody.
+void observe_launches(std::function<void(const LaunchResult&)> observer);
 
 }  // namespace gemmtune::emulator

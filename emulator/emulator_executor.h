@@ -15,6 +15,7 @@ class EmulatorExecutor final : public Executor {
 
   DeviceRecord device() const override { return device_; }
   bool takes_times() const override { return false; }
+  bool runs_ptx() const override { return true; }
   StepResult begin_problem(const Problem& problem, float alpha, float beta) override;
   StepResult prepare(int handle, const Variant& variant, const CompiledKernel& kernel) override;
   /// The proxy shapes, the integer and the normal fills, under the schedules eager and random. Once for each

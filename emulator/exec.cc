@@ -126,14 +126,15 @@ void submit(Warp& w, const void* queue, std::function<void()> run) {
   cluster.async.submit(queue, std::move(task));
 }
 
-void trace(Warp& w, TraceEvent::Kind kind, const std::string& what) {
+void trace(Warp& w, TraceEvent::Kind kind, const std::string& what, uint32_t id) {
   if (!tracing(w)) return;
   TraceEvent e;
   e.kind = kind;
   e.time = w.cta->cluster->instructions;
   e.cta = w.cta->ctaid;
   e.warp = w.index;
-  e.line = w.current ? w.current->line : 0;
+  e.line = w.current && kind != TraceEvent::Kind::complete ? w.current->line : 0;
+  e.id = id;
   e.what = what;
   w.cta->cluster->launch->config.trace(e);
 }

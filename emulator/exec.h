@@ -144,7 +144,20 @@ void report_here(Warp& w, Severity severity, Check check, const std::string& mes
 /// Runs now (eager) or later.
 void submit(Warp& w, const void* queue, std::function<void()> run);
 
-void trace(Warp& w, TraceEvent::Kind kind, const std::string& what);
 inline bool tracing(const Warp& w) { return static_cast<bool>(w.cta->cluster->launch->config.trace); }
+void trace(Warp& w, TraceEvent::Kind kind, const std::string& what, uint32_t id = 0);
+
+/// As submit(), and a launch that traces shows the operation from issue to completion. `describe` returns
+/// its text and is called only then.
+template <class Describe>
+void submit_traced(Warp& w, const void* queue, const Describe& describe, std::function<void()> run) {
+  if (!tracing(w)) return submit(w, queue, std::move(run));
+  uint32_t id = ++w.cta->cluster->trace_ids;
+  trace(w, TraceEvent::Kind::issue, describe(), id);
+  submit(w, queue, [&w, id, run = std::move(run)] {
+    run();
+    trace(w, TraceEvent::Kind::complete, "", id);
+  });
+}
 
 }  // namespace gemmtune::emulator

@@ -126,10 +126,11 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
       mbarrier_for(w, *t.barrier_cta, bar.offset);
       note_async_write(w, *t.cta, dst.offset, box->smem_bytes, op);
     }
-    if (tracing(w))
-      trace(w, TraceEvent::Kind::issue,
-            fmt::format("TMA load {} bytes to {:#x}", box->payload_bytes, dst.offset));
-    submit(w, nullptr, [&w, box, targets, dst, bar, op, passed = w.release()] {
+    auto describe = [&] {
+      return fmt::format("TMA load of {} bytes to {:#x}{}, mbarrier {:#x}", box->payload_bytes, dst.offset,
+                         targets.size() > 1 ? fmt::format(" in {} CTAs", targets.size()) : "", bar.offset);
+    };
+    submit_traced(w, nullptr, describe, [&w, box, targets, dst, bar, op, passed = w.release()] {
       std::vector<uint8_t> rows;
       read_box(w, *box, rows);
       for (const Target& t : targets) {
@@ -137,7 +138,6 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
         Covered covered{op, nullptr, 0};
         mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &passed, &covered);
       }
-      if (tracing(w)) trace(w, TraceEvent::Kind::complete, fmt::format("TMA load to {:#x}", dst.offset));
     });
   }
   return Action::next;
@@ -146,16 +146,19 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
 // --- stores ---
 
 /// Reads shared memory in one task, writes in a second one; the copy belongs to the lane's open group.
-void submit_store(Warp& w, int lane, uint32_t op, std::function<void()> read, std::function<void()> write) {
+void submit_store(Warp& w, int lane, uint32_t op, const std::string& what, std::function<void()> read,
+                  std::function<void()> write) {
   auto copy = std::make_shared<Copy>();
   copy->operation = op;
   w.bulk_groups[lane].open.push_back(copy);
-  submit(w, copy.get(), [&w, copy, read] {
+  auto describe_read = [&] { return fmt::format("{}: read", what); };
+  auto describe_write = [&] { return fmt::format("{}: write", what); };
+  submit_traced(w, copy.get(), describe_read, [&w, copy, read] {
     read();
     copy->read = true;
     ++w.async_version;
   });
-  submit(w, copy.get(), [&w, copy, write] {
+  submit_traced(w, copy.get(), describe_write, [&w, copy, write] {
     write();
     copy->written = true;
     ++w.async_version;
@@ -183,9 +186,12 @@ Action tensor_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_async_read(w, lane, *src.cta, src.offset, box->smem_bytes, op);
     auto rows = std::make_shared<std::vector<uint8_t>>(size_t{box->rows} * box->row_bytes);
     int reduce = static_cast<int>(in.mod[1]) - 1;
-    if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("TMA store from {:#x}", src.offset));
+    std::string what = tracing(w) ? fmt::format("TMA {} of {} bytes from {:#x}",
+                                                in.mod[1] ? "reduce" : "store", box->smem_bytes, src.offset)
+                                  : "";
     submit_store(
-        w, lane, op, [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
+        w, lane, op, what,
+        [box, rows, src] { gather_box(*box, rows->data(), src.cta->smem.data(), src.offset); },
         [&w, box, rows, reduce] { write_box(w, *box, rows->data(), reduce); });
   }
   return Action::next;
@@ -264,7 +270,10 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
       mbarrier_for(w, *t.barrier_cta, bar.offset);
       if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
     }
-    submit(w, nullptr, [=, passed = w.release()] {
+    auto describe = [&] {
+      return fmt::format("bulk copy of {} bytes to {:#x}, mbarrier {:#x}", bytes, dst.offset, bar.offset);
+    };
+    submit_traced(w, nullptr, describe, [=, passed = w.release()] {
       for (const Target& t : targets) {
         if (bytes) std::memcpy(t.cta->smem.data() + dst.offset, from, bytes);
         Covered covered{op, nullptr, 0};
@@ -295,7 +304,8 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_async_write(w, *dst.cta, dst.offset, bytes, op);
     uint32_t reduce = in.mod[1];
     ScalarType type = static_cast<ScalarType>(in.mod[2]);
-    submit(w, nullptr, [=, passed = w.release()] {
+    auto describe = [&] { return fmt::format("bulk copy of {} bytes between CTAs", bytes); };
+    submit_traced(w, nullptr, describe, [=, passed = w.release()] {
       uint8_t* to = dst.cta->smem.data() + dst.offset;
       const uint8_t* from = src.cta->smem.data() + src.offset;
       if (!reduce) {
@@ -334,7 +344,8 @@ Action bulk_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t reduce = in.mod[1];
     ScalarType type = static_cast<ScalarType>(in.mod[2]);
     submit_store(
-        w, lane, op, [=] { std::memcpy(data->data(), src.cta->smem.data() + src.offset, bytes); },
+        w, lane, op, fmt::format("bulk store of {} bytes from {:#x}", bytes, src.offset),
+        [=] { std::memcpy(data->data(), src.cta->smem.data() + src.offset, bytes); },
         [=] {
           if (!reduce) {
             std::memcpy(to, data->data(), bytes);
@@ -424,11 +435,16 @@ void decode_tensor(Decode& d, bool reduce, bool prefetch) {
 }
 
 void decode_bulk(Decode& d, bool reduce) {
+  if (d.has("prefetch") && d.take("tensor")) {
+    d.take("prefetch");
+    decode_tensor(d, false, true);
+    return;
+  }
   bool hint = d.take("L2::cache_hint");
   if (d.take("prefetch")) {
     d.need_one_of({"L2"});
     d.need_one_of({"global"});
-    d.need_count(2, 3);
+    d.need_count(hint ? 3 : 2, hint ? 3 : 2);
     d.address(d.parsed(0));
     d.src(d.parsed(1), 4);
     d.out.run = nothing;
@@ -555,9 +571,16 @@ Action replace(Warp& w, Fragment&, const Instr& in, Mask mask) {
     case kElementStride:
       map.element_strides[i] = static_cast<uint32_t>(v);
       break;
-    case kElementType:
-      map.type = static_cast<TensorType>(v);
+    case kElementType: {
+      // The instruction counts otherwise than cuda.h from here on: .f32.ftz, .f64, .bf16, .tf32, .tf32.ftz, 4
+      // and 6 bits.
+      static constexpr TensorType kFrom8[] = {
+          TensorType::f32_ftz,  TensorType::f64,       TensorType::bf16,       TensorType::tf32,
+          TensorType::tf32_ftz, TensorType::u4_align8, TensorType::u4_align16, TensorType::u6_align16};
+      if (v > 15) throw Fault(Check::tensor_map, fmt::format("element type {} is not 0 to 15", v));
+      map.type = v < 8 ? static_cast<TensorType>(v) : kFrom8[v - 8];
       break;
+    }
     case kInterleave:
       map.interleave = static_cast<TensorInterleave>(v);
       break;

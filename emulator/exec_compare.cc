@@ -103,6 +103,10 @@ Mask compare_half(Warp& w, const Instr& in, Mask mask, int first, ScalarType typ
   Mask result = 0;
   for_lanes(mask, [&](int l) {
     uint32_t x = get<uint32_t>(a, l) >> (16 * half) & 0xffff, y = get<uint32_t>(b, l) >> (16 * half) & 0xffff;
+    if (in.mod[2]) {  // .ftz exists for f16 only
+      if (!(x & 0x7c00)) x &= 0x8000;
+      if (!(y & 0x7c00)) y &= 0x8000;
+    }
     if (holds(in.mod[0], decode_float(x, type), decode_float(y, type))) result |= 1u << l;
   });
   return result;
@@ -203,6 +207,7 @@ void decode_setp(Decode& d) {
   if (d.out.mod[1]) d.src(d.parsed(3), 0);
   bool half = t == ScalarType::f16 || t == ScalarType::bf16,
        pair = t == ScalarType::f16x2 || t == ScalarType::bf16x2;
+  if (half && to.kind == ParsedOperand::Kind::pair) d.fail("a single f16 or bf16 compare has one result");
   if (half || pair) {
     d.out.run = setp_half;
     d.out.mod[3] = static_cast<uint32_t>(t == ScalarType::f16 || t == ScalarType::f16x2 ? ScalarType::f16

@@ -363,7 +363,6 @@ void register_control(OpcodeTable& t) {
   };
   t["exit"] = [](Decode& d) { d.out.run = exit_lanes; };
   t["trap"] = [](Decode& d) { d.out.run = trap; };
-  t["brkpt"] = [](Decode& d) { d.out.run = nothing; };
   t["nanosleep"] = [](Decode& d) {
     d.need_type();
     d.need_count(1, 1);

@@ -96,7 +96,7 @@ Action createpolicy(Warp& w, Fragment&, const Instr& in, Mask mask) {
 }
 
 void decode_createpolicy(Decode& d) {
-  d.need_one_of({"fractional", "range", "cvt"});
+  d.need_one_of({"fractional", "range"});
   d.drop({"global", "L2", "L2::evict_first", "L2::evict_last", "L2::evict_normal", "L2::evict_unchanged"});
   d.need_type();
   d.need_count(1, 4);

@@ -231,8 +231,10 @@ Action half(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t out = 0;
     for (uint32_t h = 0; h < in.mod[4]; ++h) {
       uint16_t x[3] = {};
-      for (int i = 0; i < in.op_count - 1; ++i)
+      for (int i = 0; i < in.op_count - 1; ++i) {
         x[i] = static_cast<uint16_t>(get<uint32_t>(sources[i], l) >> (16 * h));
+        if ((in.mod[0] & kFtz) && !(x[i] & 0x7c00)) x[i] &= 0x8000;  // .ftz exists for f16 only
+      }
       uint16_t r;
       switch (in.mod[3]) {
         case 4:

@@ -252,6 +252,18 @@ void decode_prefetch(Decode& d) {
 
 // --- cp.async: sixteen bytes or less a lane, generic proxy, in groups of the issuing thread ---
 
+/// Copies of one thread into different parts of one granule do not meet, which the granule's record cannot
+/// tell.
+void allow_neighbours(Warp& w, int lane, const SharedPlace& to, uint32_t bytes) {
+  Shadow& s = to.cta->shadow[to.offset >> kShadowShift];
+  bool mine = false;
+  for (const SmallCopy& p : w.small_places[lane]) {
+    if (p.offset < to.offset + bytes && to.offset < p.offset + p.bytes) return;
+    mine |= p.operation == s.async_writer;
+  }
+  if (mine) s.async_writer = 0;
+}
+
 /// mod: [0] bytes, [1] has a source size, [2] has an ignore-source predicate. Operands: dst, src, size or
 /// predicate.
 Action copy_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -270,6 +282,7 @@ Action copy_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
     if (size > bytes) throw Fault(Check::illegal_instruction, "cp.async source size is larger than the copy");
     if (ignore >> lane & 1) size = 0;
     const uint8_t* from = size ? global_place(w, source, size, false) : nullptr;
+    if (bytes < 1u << kShadowShift) allow_neighbours(w, lane, to, bytes);
     note_async_write(w, *to.cta, to.offset, bytes, op);
     w.small_places[lane].push_back({op, to.offset, bytes});
     ++w.small_issued[lane];

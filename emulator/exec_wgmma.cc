@@ -189,7 +189,8 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     });
   uint64_t sequence = w.wgmma_queue.issued;
   for (uint32_t i = 0; i < d_registers; ++i) w.add_pending({in.ops[i].offset, 128, in.line, false, sequence});
-  submit(w, &w.wgmma_queue, [&w, job = std::move(job), sequence] {
+  auto describe = [n = job.n, k = job.k] { return fmt::format("MMA 64x{}x{}", n, k); };
+  submit_traced(w, &w.wgmma_queue, describe, [&w, job = std::move(job), sequence] {
     run(w, job, sequence);
     w.wgmma_queue.completed = sequence;
     for_warpgroup(w, [](Warp& other) { ++other.async_version; });

@@ -4,6 +4,7 @@
 
 #include "emulator/address_space.h"
 #include "emulator/decode.h"
+#include "emulator/forms.h"
 #include "emulator/ptx_parser.h"
 #include "emulator/special_register.h"
 
@@ -17,6 +18,17 @@ int register_bytes(ScalarType type) {
 }
 
 uint32_t align_up(uint32_t value, uint32_t align) { return (value + align - 1) & ~(align - 1); }
+
+/// Refuses what forms.h does not list, whatever the decoder made of it.
+void check_form(const Decode& decode, const Program& program) {
+  auto match = match_form(decode.in().opcode, decode.in().qualifiers);
+  if (!match) decode.fail("this combination of qualifiers is not accepted");
+  FormTarget target = match->rule->rule->target;
+  if (target == FormTarget::hopper && !program.has_target("sm_90a"))
+    decode.fail("this form exists on sm_90a only");
+  if (target == FormTarget::blackwell && program.has_target("sm_90"))
+    decode.fail("this form exists on sm_100a and sm_103a only");
+}
 
 }  // namespace
 
@@ -257,7 +269,10 @@ void ModuleBuilder::decode_function(const ParsedFunction& f, Function& out) {
       form += q;
     }
     auto [form_it, fresh] = forms_.try_emplace(form, static_cast<uint32_t>(program_->forms.size()));
-    if (fresh) program_->forms.push_back(form);
+    if (fresh) {
+      check_form(decode, *program_);
+      program_->forms.push_back(form);
+    }
     in.form = form_it->second;
     for (Instr& before : prepended_) {
       before.form = in.form;
@@ -274,6 +289,7 @@ void ModuleBuilder::decode_function(const ParsedFunction& f, Function& out) {
   end.text = "ret;";
   Instr in;
   in.line = f.line;
+  in.form = UINT32_MAX;  // nobody wrote it
   Decode decode(*this, f, end, in);
   current_list_ = &program_->operand_lists.emplace_back();
   opcodes_.at("ret")(decode);

@@ -188,6 +188,7 @@ struct Cluster {
   std::mt19937_64 random;
   std::vector<uint64_t> executed;  ///< per pc
   uint64_t instructions = 0;
+  uint32_t trace_ids = 0;
   uint64_t events = 0;  ///< anything another thread could notice
   uint64_t tick = 1;    ///< order of accesses and fences
   size_t next_warp = 0;

@@ -252,8 +252,11 @@ Action commit(Warp& w, Fragment&, const Instr& in, Mask mask) {
     }
     for (Cta* cta : targets) mbarrier_for(w, *cta, bar.offset);
     uint64_t sequence = queue.issued;
-    if (tracing(w)) trace(w, TraceEvent::Kind::issue, fmt::format("commit to {:#x}", bar.offset));
-    submit(w, &queue, [targets, bar, &queue, sequence, passed = w.release()] {
+    auto describe = [&] {
+      return fmt::format("commit to mbarrier {:#x}{}", bar.offset,
+                         targets.size() > 1 ? fmt::format(" in {} CTAs", targets.size()) : "");
+    };
+    submit_traced(w, &queue, describe, [targets, bar, &queue, sequence, passed = w.release()] {
       Covered covered{0, &queue, sequence};
       for (Cta* cta : targets) mbarrier_arrive(*cta, bar.offset, 1, &passed, &covered);
     });

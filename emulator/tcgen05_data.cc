@@ -134,7 +134,8 @@ Action load(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     w.add_pending({op.offset, 128, in.line, true, sequence});
     std::memset(dst_of(w, op), 0xff, 128);  // until it has run, the registers hold nonsense
   }
-  submit(w, &w.tmem_loads, [&w, &in, a, sequence] {
+  auto describe = [&] { return fmt::format("TMEM load of {} columns from {}", a.columns, a.column); };
+  submit_traced(w, &w.tmem_loads, describe, [&w, &in, a, sequence] {
     Tmem& t = w.cta->tmem;
     for (uint32_t i = 0; i < in.mod[1]; ++i) {
       const Operand& op = in.ops[1 + i];
@@ -182,7 +183,8 @@ Action store(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (int l = 0; l < 32; ++l)
       values[i * 32 + static_cast<uint32_t>(l)] = get<uint32_t>(w.read(in.ops[1 + i]), l);
   uint64_t sequence = ++w.tmem_stores.issued;
-  submit(w, &w.tmem_stores, [&w, &in, a, sequence, values = std::move(values)] {
+  auto describe = [&] { return fmt::format("TMEM store of {} columns to {}", a.columns, a.column); };
+  submit_traced(w, &w.tmem_stores, describe, [&w, &in, a, sequence, values = std::move(values)] {
     Tmem& t = w.cta->tmem;
     for (uint32_t i = 0; i < in.mod[1]; ++i)
       for (uint32_t l = 0; l < 32; ++l) {

@@ -276,14 +276,15 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
     note_operand(w, lane, *cta, b, operation, "B");
     note_accumulator(w, job, *cta, operation);
   }
-  if (tracing(w))
-    trace(w, TraceEvent::Kind::issue, fmt::format("mma {}x{}x{}", job.shape.m, job.shape.n, job.shape.k));
   InOrder& queue = tensor_queue(w, lane);
-  submit(w, &queue, [&w, job = std::move(job), &queue] {
-    run(job);
-    ++queue.completed;
-    if (tracing(w)) trace(w, TraceEvent::Kind::complete, "mma");
-  });
+  std::string what =
+      tracing(w) ? fmt::format("MMA {}x{}x{}", job.shape.m, job.shape.n, job.shape.k) : std::string();
+  submit_traced(
+      w, &queue, [&] { return what; },
+      [job = std::move(job), &queue] {
+        run(job);
+        ++queue.completed;
+      });
   return Action::next;
 }
 

@@ -2,27 +2,56 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 
 namespace gemmtune {
 namespace {
 
-/// splitmix64, as in gpu/kernels/support.cu.
-uint64_t hash(uint64_t seed, uint64_t index) {
-  uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
+using Eight = double __attribute__((vector_size(64)));
+constexpr int64_t kRows = 4, kColumns = 16;
+
+/// Element (mn, k) of an operand at [mn / width][k][mn % width], zeros behind the edge.
+std::vector<double> panels(const std::vector<float>& operand, Major major, int64_t mn, int64_t k,
+                           int64_t width) {
+  std::vector<double> packed(static_cast<size_t>((mn + width - 1) / width * width * k));
+  for (int64_t i = 0; i < mn; ++i)
+    for (int64_t j = 0; j < k; ++j)
+      packed[static_cast<size_t>((i / width * k + j) * width + i % width)] =
+          double(operand[static_cast<size_t>(major == Major::k ? i * k + j : j * mn + i)]);
+  return packed;
 }
 
-/// Element (mn, k) of an operand, copied to rows of K.
-std::vector<float> k_rows(const std::vector<float>& operand, Major major, int64_t mn, int64_t k) {
-  if (major == Major::k) return operand;
-  std::vector<float> rows(operand.size());
-  for (int64_t i = 0; i < k; ++i)
-    for (int64_t j = 0; j < mn; ++j)
-      rows[static_cast<size_t>(j * k + i)] = operand[static_cast<size_t>(i * mn + j)];
-  return rows;
+/// Sums over K of products and of their magnitudes, for 4 x 16 elements. Products of f16 or bf16 values are
+/// exact in double, so a fused multiply-add changes nothing: the result is the same on every CPU.
+__attribute__((target_clones("avx512f", "avx2,fma", "default"))) void multiply(
+    const double* a, const double* b, int64_t k, double (&value)[kRows][kColumns],
+    double (&magnitude)[kRows][kColumns]) {
+  Eight sum[kRows][2] = {}, absolute[kRows][2] = {};
+  for (int64_t i = 0; i < k; ++i) {
+    Eight y[2], size[2];
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      std::memcpy(&y[half], b + i * kColumns + 8 * half, sizeof(Eight));
+      size[half] = y[half] < 0 ? -y[half] : y[half];
+    }
+#pragma GCC unroll 4
+    for (int64_t row = 0; row < kRows; ++row) {
+      double x = a[i * kRows + row], x_size = std::fabs(x);
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        sum[row][half] += x * y[half];
+        absolute[row][half] += x_size * size[half];
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int64_t row = 0; row < kRows; ++row)
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      std::memcpy(&value[row][8 * half], &sum[row][half], sizeof(Eight));
+      std::memcpy(&magnitude[row][8 * half], &absolute[row][half], sizeof(Eight));
+    }
 }
 
 }  // namespace
@@ -73,8 +102,15 @@ FillRecipe c_recipe(Fill fill) {
   return {2, 0, 0};
 }
 
+uint64_t fill_hash(uint64_t seed, uint64_t index) {
+  uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
 float fill_value(const FillRecipe& r, uint64_t seed, uint64_t index) {
-  uint64_t bits = hash(seed, index);
+  uint64_t bits = fill_hash(seed, index);
   uint32_t low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
   if (r.kind == 0) return low <= r.density ? (high & 1 ? 1.0f : -1.0f) : 0.0f;
   if (r.kind == 1)
@@ -101,35 +137,25 @@ float rounded(float value, DType type) {
 Reference reference_gemm(const Problem& p, const std::vector<float>& a, const std::vector<float>& b,
                          const std::vector<float>& c, float alpha, float beta) {
   const auto [m, n, k] = p.shape;
-  std::vector<float> a_rows = k_rows(a, p.cls.a_major, m, k), b_rows = k_rows(b, p.cls.b_major, n, k);
+  std::vector<double> a_panels = panels(a, p.cls.a_major, m, k, kRows);
+  std::vector<double> b_panels = panels(b, p.cls.b_major, n, k, kColumns);
   Reference result;
   result.value.resize(static_cast<size_t>(m * n));
   result.magnitude.resize(static_cast<size_t>(m * n));
-  for (int64_t row = 0; row < m; ++row)
-    for (int64_t column = 0; column < n; ++column) {
-      const float* x = &a_rows[static_cast<size_t>(row * k)];
-      const float* y = &b_rows[static_cast<size_t>(column * k)];
-      // Eight independent sums: the compiler may use vector registers without reordering anything.
-      double sum[8] = {}, absolute[8] = {};
-      int64_t i = 0;
-      for (; i + 8 <= k; i += 8)
-        for (int lane = 0; lane < 8; ++lane) {
-          double product = double(x[i + lane]) * double(y[i + lane]);
-          sum[lane] += product;
-          absolute[lane] += std::fabs(product);
+  double value[kRows][kColumns], magnitude[kRows][kColumns];
+  for (int64_t top = 0; top < m; top += kRows)
+    for (int64_t left = 0; left < n; left += kColumns) {
+      multiply(&a_panels[static_cast<size_t>(top * k)], &b_panels[static_cast<size_t>(left * k)], k, value,
+               magnitude);
+      for (int64_t row = top; row < std::min(top + kRows, m); ++row)
+        for (int64_t column = left; column < std::min(left + kColumns, n); ++column) {
+          size_t at = static_cast<size_t>(row * n + column);
+          // As device/output.cuh: a rounded multiply, then a fused multiply-add.
+          float scaled = alpha * static_cast<float>(value[row - top][column - left]);
+          if (p.cls.beta) scaled = std::fma(beta, c[at], scaled);
+          result.value[at] = scaled;
+          result.magnitude[at] = std::fabs(alpha) * static_cast<float>(magnitude[row - top][column - left]);
         }
-      for (; i < k; ++i) {
-        sum[0] += double(x[i]) * double(y[i]);
-        absolute[0] += std::fabs(double(x[i]) * double(y[i]));
-      }
-      double total = 0, magnitude = 0;
-      for (int lane = 0; lane < 8; ++lane) total += sum[lane], magnitude += absolute[lane];
-      size_t at = static_cast<size_t>(row * n + column);
-      // As device/output.cuh: a rounded multiply, then a fused multiply-add.
-      float value = alpha * static_cast<float>(total);
-      if (p.cls.beta) value = std::fma(beta, c[at], value);
-      result.value[at] = value;
-      result.magnitude[at] = std::fabs(alpha) * static_cast<float>(magnitude);
     }
   return result;
 }

@@ -29,6 +29,9 @@ FillRecipe operand_recipe(Fill fill, const Problem& problem);
 /// For C where beta != 0: small integers, which disturb neither integer fill's exactness.
 FillRecipe c_recipe(Fill fill);
 
+/// 64 random bits that depend on seed and index alone (splitmix64, as in gpu/kernels/support.cu).
+uint64_t fill_hash(uint64_t seed, uint64_t index);
+
 /// Element `index` of a filled buffer, before conversion to the element type; depends on seed and index
 /// alone.
 float fill_value(const FillRecipe& recipe, uint64_t seed, uint64_t index);

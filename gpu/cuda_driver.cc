@@ -37,6 +37,7 @@ CudaDriver::CudaDriver() : library_({"libcuda.so.1", "libcuda.so", "/usr/local/n
   GEMMTUNE_LOAD_VERSIONED(MemcpyDtoH, "cuMemcpyDtoH_v2");
   GEMMTUNE_LOAD_VERSIONED(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
   GEMMTUNE_LOAD(ModuleLoadData);
+  GEMMTUNE_LOAD(ModuleLoadDataEx);
   GEMMTUNE_LOAD(ModuleUnload);
   GEMMTUNE_LOAD(ModuleGetFunction);
   GEMMTUNE_LOAD(FuncSetAttribute);

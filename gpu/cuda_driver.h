@@ -45,6 +45,7 @@ class CudaDriver {
   decltype(&::cuMemcpyDtoH) MemcpyDtoH;
   decltype(&::cuMemcpyDtoDAsync) MemcpyDtoDAsync;
   decltype(&::cuModuleLoadData) ModuleLoadData;
+  decltype(&::cuModuleLoadDataEx) ModuleLoadDataEx;
   decltype(&::cuModuleUnload) ModuleUnload;
   decltype(&::cuModuleGetFunction) ModuleGetFunction;
   decltype(&::cuFuncSetAttribute) FuncSetAttribute;

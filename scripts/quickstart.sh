@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds gemmtune and runs its main job on the shapes of Llama 3 70B: on a GPU that a kernel
-# family runs on, a short sweep with times and winners; elsewhere the same sweep compiled for sm_100a, with what can be
-# known without running it. Then names three commands to try. BUILD_DIR overrides the build folder (build).
+# family runs on, a short sweep with times and winners; elsewhere the same sweep for sm_100a, every kernel run and proven
+# on the CPU emulator. Then names three commands to try. BUILD_DIR overrides the build folder (build).
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$SOURCE_DIR"
 
@@ -37,6 +37,8 @@ else
     "$gemmtune space --arch sm_100a --shape 4096x4096x4096 --explain stages=6,tile_n=256"
   next "what some configurations compile to: registers, spills, instructions; source, PTX and cubin in a folder" \
     "$gemmtune compile --arch sm_100a --set stages=4 --set tile_n=128,256 --dump $(shown "$BUILD_DIR")/kernels"
+  next "one kernel at a shape on the CPU, with a timeline for a trace viewer" \
+    "$gemmtune emulate --arch sm_100a --shape 512x512x512 --trace $(shown "$BUILD_DIR")/trace.json"
   next "the same sweep for H100 and H200" "$gemmtune sweep --arch sm_90a --shapes $shapes --trials 8 --db $db"
 fi
 exit "$status"

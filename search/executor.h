@@ -30,6 +30,8 @@ class Executor {
   virtual DeviceRecord device() const = 0;
   /// False for the emulator, which proves but never times.
   virtual bool takes_times() const { return true; }
+  /// True if prepare() wants CompiledKernel::ptx.
+  virtual bool runs_ptx() const { return false; }
 
   /// Allocates and fills operands, computes references. Forgets variants of the problem before. Not ok: this
   /// problem does not fit the device.

@@ -46,6 +46,9 @@ class Space {
   };
   std::vector<Rejection> rejections(int draws, uint64_t seed) const;
 
+  /// Leaves a knob (by index) this one of its values.
+  void fix(size_t knob, int value) { values_[knob] = {value}; }
+
   const KernelFamily& family() const { return family_; }
   const ArchSpec& arch() const { return scope_.arch; }
   const ProblemClass& cls() const { return scope_.cls; }

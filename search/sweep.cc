@@ -97,19 +97,23 @@ class Sweep {
         ++trials;
         if (!seen.insert(candidate.key).second) continue;
         // A stored failure stands too: the key covers everything that goes in, so it would fail again.
-        if (journal_.find_kernel(candidate.key)) {
+        if (journal_.has_kernel(candidate.key, runs_ptx())) {
           ++summary_.kernels_cached;
         } else {
           missing.push_back(&candidate);
         }
       }
     observer_.planned(trials, seen.size(), seen.size() - missing.size());
-    for (const Candidate* candidate : missing) {
-      pending_.insert(candidate->key);
-      compiler_.submit({candidate->key, render(candidate->variant), std::string(o_.arch->name)});
-    }
-    to_compile_ = missing.size();
+    for (const Candidate* candidate : missing) submit(*candidate);
   }
+
+  void submit(const Candidate& candidate) {
+    pending_.insert(candidate.key);
+    compiler_.submit({candidate.key, render(candidate.variant), std::string(o_.arch->name)});
+    ++to_compile_;
+  }
+
+  bool runs_ptx() const { return executor_ != nullptr && executor_->runs_ptx(); }
 
   LaunchPlan plan_of(const Candidate& candidate, const Shape& shape) const {
     LaunchDevice device{
@@ -119,7 +123,10 @@ class Sweep {
 
   /// From the compiler if it is still at work on it (then stored), else from the journal.
   CompiledKernel kernel_of(const Candidate& candidate) {
-    if (!pending_.contains(candidate.key)) return journal_.find_kernel(candidate.key).value();
+    if (!pending_.contains(candidate.key)) {
+      if (std::optional<CompiledKernel> kernel = journal_.find_kernel(candidate.key)) return *kernel;
+      submit(candidate);  // its stored bytes are damaged
+    }
     CompileResult result = compiler_.take(candidate.key);
     pending_.erase(candidate.key);
     ++summary_.kernels_compiled;
@@ -134,6 +141,7 @@ class Sweep {
     kernel.toolchain = compiler_.toolchain();
     kernel.ok = result.ok;
     kernel.cubin = std::move(result.cubin);
+    kernel.ptx = std::move(result.ptx);
     kernel.evidence = result.evidence;
     kernel.evidence.dynamic_smem_bytes = plan_of(candidate, {1, 1, 1}).dynamic_smem_bytes;
     kernel.evidence.tmem_columns = o_.family->tmem_columns(candidate.variant.config);
@@ -181,7 +189,7 @@ class Sweep {
       running.push_back({id, &candidate, static_cast<int>(i), true});
       samples.emplace_back();
     }
-    if (executor_ == nullptr) {
+    if (executor_ == nullptr || !executor_->takes_times()) {
       observer_.problem_finished(planned.listed, std::nullopt, ok, planned.candidates.size());
       return;
     }
@@ -220,7 +228,7 @@ class Sweep {
     ValidationResult checked = executor_->validate(handle);
     trial.validation = checked.validation;
     if (checked.outcome != Outcome::ok) return end("validate", checked.outcome, checked.message);
-    trial.measurement = Measurement{"p1", o_.regime, false, {}};
+    if (executor_->takes_times()) trial.measurement = Measurement{"p1", o_.regime, false, {}};
     return end("done", Outcome::ok, "");
   }
 

@@ -21,6 +21,8 @@ namespace gemmtune {
 class Journal {
  public:
   virtual ~Journal() = default;
+  /// Cheap; find_kernel() may still find the stored bytes damaged.
+  virtual bool has_kernel(const std::string& key, bool with_ptx) = 0;
   virtual std::optional<CompiledKernel> find_kernel(const std::string& key) = 0;
   virtual void put_kernel(const CompiledKernel& kernel) = 0;
 
@@ -78,7 +80,8 @@ struct SweepSummary {
   bool out_of_time = false;
 };
 
-/// Runs until done, out of time, or `stop`. Without an executor the outcome is `compiled` at best.
+/// Runs until done, out of time, or `stop`. Without an executor the outcome is `compiled` at best;
+/// one that takes no times leaves trials `ok` without a measurement, and no winners.
 /// Throws EnvironmentError when compiler or device are gone for good; what was recorded stays.
 SweepSummary run_sweep(const SweepOptions& options, Compiler& compiler, Executor* executor, Journal& journal,
                        SweepObserver& observer, const std::atomic<bool>& stop);

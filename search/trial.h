@@ -54,7 +54,8 @@ struct DeviceRecord {
   int sm_count = 0;
   int64_t l2_bytes = 0;
   int max_sm_clock_khz = 0;
-  std::string driver_version;
+  std::string driver_version;  ///< of the emulator: its own
+  bool takes_times() const { return name != "emulator" && name != "none"; }
 };
 
 /// What the compiler says of a kernel.
@@ -76,7 +77,7 @@ struct CompiledKernel {
   Toolchain toolchain;
   bool ok = false;
   std::string cubin;  ///< ELF bytes; empty when !ok
-  std::string ptx;    ///< for the emulator; not stored
+  std::string ptx;    ///< what the emulator runs; empty in rows of older databases
   StaticEvidence evidence;
   double compile_ms = 0;  ///< NVRTC, wall time
   std::string log;        ///< compiler messages; the first error when !ok

@@ -25,6 +25,7 @@ void declare_best(CLI::App& app, int& status);
 void declare_export(CLI::App& app, int& status);
 void declare_space(CLI::App& app, int& status);
 void declare_compile(CLI::App& app, int& status);
+void declare_emulate(CLI::App& app, int& status);
 void declare_shapes(CLI::App& app, int& status);
 void declare_devices(CLI::App& app, int& status);
 void declare_db(CLI::App& app, int& status);

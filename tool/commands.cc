@@ -18,7 +18,7 @@
 namespace gemmtune {
 namespace {
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"sweep", "tune shapes: compile, validate, time and record variants",
      "gemmtune sweep --arch sm_90a --shapes examples/shapes/llama3-70b.csv --trials 32", declare_sweep},
     {"best", "the best configuration for each shape, and how that is known",
@@ -29,6 +29,10 @@ constexpr std::array<Command, 8> kCommands = {{
      "gemmtune space --arch sm_100a --shape 4096x4096x4096 --explain stages=6,tile_n=256", declare_space},
     {"compile", "cross-compile without a GPU: registers, spills, instruction counts",
      "gemmtune compile --arch sm_100a --set stages=4 --set tile_n=128,256 --dump out/", declare_compile},
+    {"emulate", "run one variant, or any PTX kernel, on the CPU: result, races, deadlocks, timeline",
+     "gemmtune emulate --arch sm_100a --shape 512x512x512 --set cta_group=2 --set cluster_m=2\n"
+     "  gemmtune emulate kernel.ptx --launch kernel.json --schedule all",
+     declare_emulate},
     {"shapes", "shape list of a model, from its Hugging Face config.json",
      "gemmtune shapes --hf-config config.json --tokens 1,64,8192 --tp 8 > shapes.csv", declare_shapes},
     {"devices", "GPUs, driver, NVRTC and cuBLASLt found here, and what works with them", "gemmtune devices",

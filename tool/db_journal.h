@@ -15,6 +15,7 @@ class DbJournal final : public Journal {
   DbJournal(Store& store, const DeviceRecord& device, int64_t sweep_id)
       : store_(store), device_id_(store.device_id(device)), sweep_id_(sweep_id) {}
 
+  bool has_kernel(const std::string& key, bool with_ptx) override { return store_.has_kernel(key, with_ptx); }
   std::optional<CompiledKernel> find_kernel(const std::string& key) override {
     return store_.find_kernel(key);
   }

@@ -51,6 +51,9 @@ int run() {
   fmt::print("compile    {}\n", can_compile
                                     ? "yes: gemmtune compile, gemmtune sweep --device none"
                                     : "no: without NVRTC only shapes, space, best, export and db work");
+  fmt::print("emulate    {}\n", can_compile
+                                    ? "yes: sweep without a GPU, or --device emulator, validates on the CPU"
+                                    : "own PTX only: gemmtune emulate FILE.ptx");
   fmt::print("measure    {}\n", !runs.empty() && can_compile ? runs
                                 : runs.empty()               ? "no: no GPU that a kernel family runs on"
                                                              : "no: NVRTC is missing");

@@ -41,7 +41,8 @@ void add_arch_option(CLI::App& app, CommonOptions& o) {
 }
 
 void add_device_option(CLI::App& app, CommonOptions& o) {
-  app.add_option("--device", o.device, "auto, cuda:N, none (default auto)")->type_name("DEV");
+  app.add_option("--device", o.device, "auto, cuda:N, emulator, none (default auto: a GPU, else emulator)")
+      ->type_name("DEV");
 }
 
 void add_set_option(CLI::App& app, CommonOptions& o) {
@@ -102,8 +103,8 @@ bool names_class(const CLI::App& app) {
 }
 
 Target target(const CommonOptions& o) {
-  Target t{o.arch.empty() ? nullptr : &find_arch(o.arch), std::nullopt, ""};
-  bool none = o.device == "none";
+  Target t{o.arch.empty() ? nullptr : &find_arch(o.arch), std::nullopt, false, ""};
+  bool none = o.device == "none", emulator = o.device == "emulator";
   bool automatic = o.device == "auto";
   int index = -1;
   if (o.device.starts_with("cuda:")) {
@@ -111,11 +112,12 @@ Target target(const CommonOptions& o) {
     auto [stop, error] = std::from_chars(o.device.data() + 5, end, index);
     if (error != std::errc() || stop != end || index < 0) index = -1;
   }
-  if (!none && !automatic && index < 0)
-    throw UsageError(fmt::format("unknown device '{}'{}: auto, cuda:0, cuda:1 ... or none", o.device,
-                                 did_you_mean(o.device, std::vector<std::string>{"auto", "cuda:0", "none"})));
+  if (!none && !automatic && !emulator && index < 0)
+    throw UsageError(
+        fmt::format("unknown device '{}'{}: auto, cuda:0, cuda:1 ..., emulator or none", o.device,
+                    did_you_mean(o.device, std::vector<std::string>{"auto", "cuda:0", "emulator", "none"})));
 
-  GpuList list = none ? GpuList() : list_gpus();
+  GpuList list = none || emulator ? GpuList() : list_gpus();
   if (index >= 0) {
     if (!list.driver_problem.empty())
       throw UsageError(fmt::format("--device {}: {}", o.device, list.driver_problem));
@@ -141,7 +143,8 @@ Target target(const CommonOptions& o) {
     return t;
   }
   if (t.arch == nullptr) t.arch = &find_arch("sm_100a");
-  t.no_gpu_reason = none                           ? "--device none"
+  t.emulated = !none;
+  t.no_gpu_reason = none || emulator               ? "--device " + o.device
                     : !list.driver_problem.empty() ? list.driver_problem
                     : list.gpus.empty()
                         ? "no GPU here"

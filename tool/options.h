@@ -40,11 +40,12 @@ bool names_class(const CLI::App& app);
 /// Where to run and what to compile for.
 struct Target {
   const ArchSpec* arch;
-  std::optional<GpuInfo> gpu;  ///< absent: compile only
-  std::string no_gpu_reason;   ///< why, for one line to the user
+  std::optional<GpuInfo> gpu;
+  bool emulated = false;      ///< no GPU: validate on the CPU. Neither: compile only
+  std::string no_gpu_reason;  ///< why, for one line to the user
 };
-/// --device auto takes the first GPU that runs the architecture. Throws UsageError for an explicit device
-/// that cannot.
+/// --device auto takes the first GPU that runs the architecture, else the emulator. Throws UsageError for an
+/// explicit device that cannot.
 Target target(const CommonOptions& o);
 
 Restrictions restrictions(const CommonOptions& o, const KernelFamily& family);

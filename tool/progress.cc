@@ -23,7 +23,7 @@ std::string shape_text(const ListedShape& shape) {
                             : fmt::format("{} ({})", to_string(shape.shape), shape.name);
 }
 
-Progress::Progress(bool executes) : executes_(executes) {
+Progress::Progress(Ends ends) : ends_(ends) {
   const char* term = std::getenv("TERM");
   terminal_ = ::isatty(STDERR_FILENO) && !(term != nullptr && std::string_view(term) == "dumb");
 }
@@ -91,11 +91,12 @@ void Progress::problem_finished(const ListedShape& shape, std::optional<double> 
                                 size_t candidates) {
   std::string what = winner_us ? fmt::format("{:.2f} us, {} of {} variants ok", *winner_us, ok, candidates)
                                : fmt::format("{} variants", candidates);
-  if (executes_) {
+  if (ends_ == Ends::timed) {
     if (!winner_us) what += fmt::format(", {} validated, no winner", ok);
   } else {
     if (outcomes_.empty()) what += ", nothing new";
-    for (const auto& [outcome, count] : outcomes_) what += fmt::format(", {} {}", count, name(outcome));
+    for (const auto& [outcome, count] : outcomes_)
+      what += fmt::format(", {} {}", count, outcome == Outcome::ok ? "validated" : name(outcome));
     if (trials_ > 0 && trials_ < candidates) what += " now";
   }
   ++index_;

@@ -12,8 +12,9 @@ namespace gemmtune {
 
 class Progress final : public SweepObserver {
  public:
-  /// Without `executes` variants are compiled only: a line says so, instead of how many were validated.
-  explicit Progress(bool executes);
+  /// How far a good trial gets: lines about shapes speak of that.
+  enum class Ends { compiled, validated, timed };
+  explicit Progress(Ends ends);
   ~Progress() override;
 
   void planned(size_t trials, size_t kernels, size_t cached) override;
@@ -29,7 +30,8 @@ class Progress final : public SweepObserver {
   void line(const std::string& text);
   std::string left() const;
 
-  bool executes_, terminal_;
+  Ends ends_;
+  bool terminal_;
   std::map<Outcome, int> outcomes_;  ///< of this shape, without those found
   bool dirty_ = false;
   size_t index_ = 0, count_ = 0, candidates_ = 0, trials_ = 0;

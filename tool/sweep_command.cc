@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "db/queries.h"
+#include "emulator/emulator_executor.h"
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
 #include "gpu/gpu_executor.h"
@@ -42,7 +43,7 @@ struct SweepArguments {
   int64_t seed = 1;
 };
 
-/// What the compile-only sweep can say of each shape: space, static evidence, roofline. No times.
+/// What a sweep without a GPU can say of each shape: space, static evidence, proofs, roofline. No times.
 std::string static_table(const SweepOptions& o, const Target& where, Store& store, int64_t device_id,
                          Format format) {
   const DeviceSpec& rates = rates_for(where);
@@ -52,9 +53,9 @@ std::string static_table(const SweepOptions& o, const Target& where, Store& stor
                {"name", "name", true},
                {"legal_configs", "legal configs"},
                {"tried", "tried"},
-               {"compiled", "compiled"},
+               where.emulated ? Column{"validated", "validated"} : Column{"compiled", "compiled"},
                {"rejected_static", "rejected"},
-               {"compile_failed", "failed"},
+               {"failed", "failed"},
                {"min_registers", "registers"},
                {"max_registers", "to"},
                {"roofline_us", "roofline us"},
@@ -78,10 +79,11 @@ std::string static_table(const SweepOptions& o, const Target& where, Store& stor
       high = std::max(high, registers);
     }
     Roofline bound = roofline(problem, rates);
-    table.add({listed.shape.m, listed.shape.n, listed.shape.k, listed.name, legal, tried,
-               counts[Outcome::compiled], counts[Outcome::rejected_static], counts[Outcome::compile_failed],
-               low > 0 ? Cell(low) : Cell(), high > 0 ? Cell(high) : Cell(), Cell::real(bound.bound_us(), 2),
-               bound.bound_by()});
+    int good = counts[where.emulated ? Outcome::ok : Outcome::compiled];
+    int rejected = counts[Outcome::rejected_static];
+    table.add({listed.shape.m, listed.shape.n, listed.shape.k, listed.name, legal, tried, good, rejected,
+               tried - good - rejected, low > 0 ? Cell(low) : Cell(), high > 0 ? Cell(high) : Cell(),
+               Cell::real(bound.bound_us(), 2), bound.bound_by()});
   }
   return table.render(format);
 }
@@ -127,12 +129,13 @@ int run(const SweepArguments& a, const std::string& command_line) {
   int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CompilePool compiler(jobs);  // first: without NVRTC no database is made
   Store store(a.common.db);
-  std::unique_ptr<GpuExecutor> gpu;
-  if (where.gpu) gpu = std::make_unique<GpuExecutor>(where.gpu->index);
+  std::unique_ptr<Executor> executor;
+  if (where.gpu) executor = std::make_unique<GpuExecutor>(where.gpu->index);
+  if (where.emulated) executor = std::make_unique<EmulatorExecutor>(*where.arch);
 
   DeviceRecord device;
-  if (gpu) {
-    device = gpu->device();
+  if (executor) {
+    device = executor->device();
   } else {
     device.name = "none";
     device.arch = where.arch->name;
@@ -146,8 +149,10 @@ int run(const SweepArguments& a, const std::string& command_line) {
   ::sigaction(SIGTERM, &action, nullptr);
   SweepSummary summary;
   {
-    Progress progress(gpu != nullptr);
-    summary = run_sweep(o, compiler, gpu.get(), journal, progress, g_stop);
+    Progress progress(where.gpu        ? Progress::Ends::timed
+                      : where.emulated ? Progress::Ends::validated
+                                       : Progress::Ends::compiled);
+    summary = run_sweep(o, compiler, executor.get(), journal, progress, g_stop);
   }
   print_summary(summary, static_cast<size_t>(jobs));
   if (summary.interrupted) {
@@ -159,7 +164,7 @@ int run(const SweepArguments& a, const std::string& command_line) {
   } else {
     store.finish_sweep(sweep);
   }
-  if (gpu) {
+  if (where.gpu) {
     std::vector<Problem> problems;
     for (const ListedShape& listed : o.shapes) problems.push_back({o.cls, listed.shape});
     fmt::print("{}",
@@ -168,13 +173,22 @@ int run(const SweepArguments& a, const std::string& command_line) {
     return all_won ? kDone : kNoWinner;
   }
   fmt::print("{}", static_table(o, where, store, store.device_id(device), format));
-  tell(
-      "static evidence only ({}): kernels compiled for {} and checked, none run, so no times and no "
-      "winners; rooflines are {}'s published rates\n",
-      where.no_gpu_reason, where.arch->name, rates_for(where).name);
-  bool all_compiled =
-      summary.skipped.empty() && summary.outcomes[Outcome::compile_failed] == 0 && !summary.out_of_time;
-  return all_compiled ? kDone : kNoWinner;
+  if (where.emulated) {
+    tell(
+        "validated by the emulator ({}): {} kernels run on the CPU on proxy shapes, exact or within their "
+        "bound, so no times and no winners; rooflines are {}'s published rates\n",
+        where.no_gpu_reason, where.arch->name, rates_for(where).name);
+  } else {
+    tell(
+        "static evidence only ({}): kernels compiled for {} and checked, none run, so no times and no "
+        "winners; rooflines are {}'s published rates\n",
+        where.no_gpu_reason, where.arch->name, rates_for(where).name);
+  }
+  bool all_good = summary.skipped.empty() && !summary.out_of_time;
+  Outcome good = where.emulated ? Outcome::ok : Outcome::compiled;
+  for (const auto& [outcome, count] : summary.outcomes)
+    if (outcome != good && outcome != Outcome::rejected_static && count > 0) all_good = false;
+  return all_good ? kDone : kNoWinner;
 }
 
 }  // namespace

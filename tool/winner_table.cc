@@ -46,8 +46,11 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
     std::string shape_name = listed == shapes.end() ? "" : listed->name;
     std::string cls = to_string(answer.problem.cls);
     if (answer.top.empty() || answer.basis == Basis::none) {
-      table.add({s.m, s.n, s.k, shape_name, cls, Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
-                 fmt::format("no winner: {}", counts_text(answer.counts)), "", ""});
+      table.add(
+          {s.m, s.n, s.k, shape_name, cls, Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
+           fmt::format("no winner: {}{}", counts_text(answer.counts),
+                       answer.device.name == "emulator" ? " on the emulator, which takes no times" : ""),
+           "", ""});
       continue;
     }
     const DeviceSpec* device = rates != nullptr ? rates : find_device_spec(answer.device.name);

@@ -70,6 +70,28 @@ TEST_F(SchemaTest, EmbeddedMigrationsReachTheCurrentVersion) {
     EXPECT_EQ(schema.migrations[i].version, static_cast<int>(i) + 2);
 }
 
+TEST_F(SchemaTest, Version1BecomesTheNewestSchema) {
+  auto tables = [](Connection& c) {
+    std::string all;
+    Statement row(c,
+                  "SELECT m.name, i.name, i.type FROM sqlite_schema m, pragma_table_info(m.name) i "
+                  "WHERE m.type = 'table' ORDER BY m.name, i.cid");
+    while (row.step()) all += row.text(0) + "." + row.text(1) + " " + row.text(2) + "\n";
+    return all;
+  };
+  std::string fresh;
+  {
+    Connection c = open_database(path(), OpenMode::read_write_create);
+    fresh = tables(c);
+    c.execute("ALTER TABLE kernel DROP COLUMN ptx");  // what version 2 added
+    c.execute("PRAGMA user_version = 1");
+    ASSERT_NE(tables(c), fresh);
+  }
+  Connection c = open_database(path(), OpenMode::read_write_create);
+  EXPECT_EQ(tables(c), fresh);
+  EXPECT_EQ(query_integer(c, "PRAGMA user_version"), current_schema().version);
+}
+
 /// One ok trial (1), one failed (2), one ok without a time (3), one ok on another problem (4).
 class RulesTest : public SchemaTest {
  protected:

@@ -281,6 +281,14 @@ TEST_F(StoreTest, KernelsRoundTripAndDamagedOnesAreMisses) {
   EXPECT_EQ(a.counts, b.counts);
   EXPECT_EQ(found->compile_ms, k.compile_ms);
   EXPECT_EQ(found->log, k.log);
+  EXPECT_EQ(found->ptx, "");
+  EXPECT_TRUE(store_.has_kernel("abc", false));
+  EXPECT_FALSE(store_.has_kernel("abc", true));
+  EXPECT_FALSE(store_.has_kernel("abd", false));
+  k.ptx = ".version 9.0\n";
+  store_.put_kernel(k);
+  EXPECT_TRUE(store_.has_kernel("abc", true));
+  EXPECT_EQ(store_.find_kernel("abc")->ptx, k.ptx);
 
   store_.connection().execute("UPDATE kernel SET cubin = x'00'");
   EXPECT_FALSE(store_.find_kernel("abc"));
@@ -289,6 +297,7 @@ TEST_F(StoreTest, KernelsRoundTripAndDamagedOnesAreMisses) {
   EXPECT_TRUE(store_.find_kernel("abc"));
   store_.connection().execute("UPDATE kernel SET cubin = NULL, cubin_sha256 = NULL");
   EXPECT_FALSE(store_.find_kernel("abc"));  // pruned
+  EXPECT_FALSE(store_.has_kernel("abc", false));
 }
 
 TEST_F(StoreTest, FailedCompilationsAreRemembered) {
@@ -301,6 +310,7 @@ TEST_F(StoreTest, FailedCompilationsAreRemembered) {
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->ok);
   EXPECT_EQ(found->log, k.log);
+  EXPECT_TRUE(store_.has_kernel("abc", true));  // nothing to run, nothing to compile again
 }
 
 TEST_F(StoreTest, DevicesAndSweeps) {

@@ -353,6 +353,8 @@ TEST(Instructions, UnknownOnesAreRefusedWithLineAndText) {
     return "accepted";
   };
   EXPECT_EQ(message("add.foo.s32 d, a, b;"), "line 22: unknown qualifier '.foo' in 'add.foo.s32 d, a, b;'");
+  EXPECT_EQ(message("setp.lt.b32 p, a, b;"),
+            "line 22: this combination of qualifiers is not accepted in 'setp.lt.b32 p, a, b;'");
   EXPECT_EQ(message("frobnicate.b32 d, a;"),
             "line 22: unknown instruction 'frobnicate' in 'frobnicate.b32 d, a;'");
   EXPECT_EQ(message("add.s32 d, a, nix;"), "line 22: unknown name 'nix' in 'add.s32 d, a, nix;'");

@@ -252,7 +252,7 @@ void check_multiply(const Multiply& t) {
         uint32_t r = i % rows, lane = t.m == 64 ? 32 * (r / 16) + r % 16 : r, column = j;
         if (folded) lane = r + 64 * (j >= t.n / 2), column = j % (t.n / 2);
         uint32_t bits = d[i / rows][lane * 256 + column];
-        float got = t.kind == "i8" ? static_cast<float>(static_cast<int32_t>(bits))
+        float got = t.kind.substr(0, 2) == "i8" ? static_cast<float>(static_cast<int32_t>(bits))
                     : (t.idesc >> 4 & 3) == 0
                         ? static_cast<float>(decode_float(bits & 0xffff, ScalarType::f16))
                         : std::bit_cast<float>(bits);
@@ -346,6 +346,31 @@ TEST(Multiply, AInTensorMemoryAndScaleD) {
   check_multiply(t);
   t.extra = ", 1";
   check_multiply(t);
+}
+
+// The collector hints only say what happens to A in its buffer.
+TEST(Multiply, EveryKindGroupAndCollector) {
+  struct Kind {
+    const char* name;
+    ScalarType type;
+    uint32_t idesc;
+  };
+  for (const Kind& kind : {Kind{"f16", ScalarType::f16, 0x10},
+                           {"tf32", ScalarType::tf32, 0x910},
+                           {"f8f6f4", ScalarType::e4m3, 0x10},
+                           {"i8", ScalarType::s8, 0x4A0}})
+    for (uint32_t group : {1u, 2u})
+      for (const char* collector : {"", ".collector::a::fill", ".collector::a::use", ".collector::a::lastuse",
+                                    ".collector::a::discard"}) {
+        Multiply t;
+        t.kind = std::string(kind.name) + collector;
+        t.type = kind.type;
+        t.group = group;
+        t.m = 128 * group;
+        t.n = 32;
+        t.idesc = kind.idesc | shape_bits(t.m, t.n);
+        check_multiply(t);
+      }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct FakeCompiler : Compiler {
     result.key = request.key;
     result.ok = true;
     result.cubin = "cubin";
+    result.ptx = "ptx";
     result.evidence.registers = 64;
     for (const std::string& text : spills)
       if (request.source.find(text) != std::string::npos) result.evidence.spill_store_bytes = 4;
@@ -77,11 +78,27 @@ struct FakeExecutor : Executor {
   }
 };
 
+/// Proves, but has no clock.
+struct FakeEmulator : FakeExecutor {
+  bool takes_times() const override { return false; }
+  bool runs_ptx() const override { return true; }
+  StepResult prepare(int handle, const Variant& v, const CompiledKernel& kernel) override {
+    EXPECT_EQ(kernel.ptx, "ptx");
+    return FakeExecutor::prepare(handle, v, kernel);
+  }
+};
+
 struct FakeJournal : Journal {
   std::map<std::string, CompiledKernel> kernels;
   std::vector<Trial> trials;
+  std::set<std::string> damaged;  ///< a miss, once
 
+  bool has_kernel(const std::string& key, bool with_ptx) override {
+    auto found = kernels.find(key);
+    return found != kernels.end() && (!with_ptx || !found->second.ptx.empty());
+  }
   std::optional<CompiledKernel> find_kernel(const std::string& key) override {
+    if (damaged.erase(key)) return std::nullopt;
     auto found = kernels.find(key);
     return found == kernels.end() ? std::nullopt : std::optional(found->second);
   }
@@ -228,6 +245,44 @@ TEST_F(SweepTest, WithoutADeviceNothingIsTimedOrWon) {
   SweepSummary s = run(nullptr);
   EXPECT_EQ(s.outcomes[Outcome::compiled], 12);
   for (const Trial& trial : journal.trials) EXPECT_FALSE(trial.measurement.has_value());
+}
+
+TEST_F(SweepTest, AnEmulatorProvesAndTakesNoTimes) {
+  FakeEmulator emulator;
+  emulator.wrong = {"stages=3"};
+  SweepSummary s = run(&emulator);
+  EXPECT_EQ(s.outcomes[Outcome::ok], 8);
+  EXPECT_EQ(s.outcomes[Outcome::wrong_result], 4);
+  EXPECT_EQ(emulator.validated, 12);
+  EXPECT_EQ(emulator.samples, 0);
+  EXPECT_TRUE(s.without_winner.empty());
+  for (const Trial& trial : journal.trials) EXPECT_FALSE(trial.measurement.has_value());
+  s = run(&emulator);
+  EXPECT_EQ(s.trials_resumed, 12);
+  EXPECT_EQ(emulator.validated, 12);
+}
+
+TEST_F(SweepTest, KernelsStoredWithoutPtxAreCompiledAgainForTheEmulator) {
+  run(nullptr);
+  for (auto& [key, kernel] : journal.kernels) kernel.ptx.clear();
+  journal.trials.clear();
+  FakeCompiler fresh;
+  run_sweep(options, fresh, nullptr, journal, observer, stop);
+  EXPECT_TRUE(fresh.submitted.empty());
+  journal.trials.clear();
+  FakeEmulator emulator;
+  run_sweep(options, fresh, &emulator, journal, observer, stop);
+  EXPECT_EQ(fresh.submitted.size(), 3u);
+}
+
+TEST_F(SweepTest, ADamagedKernelIsCompiledAgainWhenItIsWanted) {
+  run(nullptr);
+  journal.trials.clear();
+  journal.damaged = {journal.kernels.begin()->first};
+  FakeCompiler fresh;
+  SweepSummary s = run_sweep(options, fresh, &executor, journal, observer, stop);
+  EXPECT_EQ(fresh.submitted.size(), 1u);
+  EXPECT_EQ(s.outcomes[Outcome::ok], 12);
 }
 
 TEST_F(SweepTest, AShapeWithoutLegalConfigIsSkippedWithItsReason) {

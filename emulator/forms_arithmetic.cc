@@ -1,0 +1,82 @@
+// Accepted forms of integers, moves and compares (PTX ISA 9.7.1, 9.7.2, 9.7.6 to 9.7.9).
+#include "emulator/forms.h"
+
+namespace gemmtune::emulator {
+
+std::span<const FormRule> integer_forms() {
+  static constexpr FormRule kRules[] = {
+      {"mov.{pred,b16,b32,b64,b128,u16,u32,u64,s16,s32,s64,f32,f64}"},
+      {"cvta[.to].{shared,shared::cta,shared::cluster,local,param,param::entry,global,const}.u64"},
+      {"isspacep.{shared,shared::cta,shared::cluster,local,param,param::entry,global,const}"},
+      {"selp.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64}"},
+      {"slct.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64}.{s32,f32}"},
+      {"prmt.b32[.{f4e,b4e,rc8,ecl,ecr,rc16}]"},
+
+      {"add.{u16,u32,u64,s16,s32,s64}"},
+      {"add.sat.s32"},
+      {"add.{u16x2,s16x2}"},
+      {"add.cc.{u32,s32,u64,s64}"},
+      {"addc[.cc].{u32,s32,u64,s64}"},
+      {"sub.{u16,u32,u64,s16,s32,s64}"},
+      {"sub.sat.s32"},
+      {"sub.cc.{u32,s32,u64,s64}"},
+      {"subc[.cc].{u32,s32,u64,s64}"},
+      {"mul.lo.{u16,u32,u64,s16,s32,s64}"},
+      {"mul.hi.{u16,u32,u64,s16,s32,s64}"},
+      {"mul.wide.{u16,u32,s16,s32}"},
+      {"mad.lo.{u16,u32,u64,s16,s32,s64}"},
+      {"mad.hi.{u16,u32,u64,s16,s32,s64}"},
+      {"mad.wide.{u16,u32,s16,s32}"},
+      {"mad.lo.cc.{u32,s32,u64,s64}"},
+      {"mad.hi.cc.{u32,s32,u64,s64}"},
+      {"madc.lo[.cc].{u32,s32,u64,s64}"},
+      {"madc.hi[.cc].{u32,s32,u64,s64}"},
+      {"mul24.{lo,hi}.{u32,s32}", FormRows::complete},
+      {"mad24.{lo,hi}.{u32,s32}", FormRows::complete},
+      {"sad.{u16,u32,u64,s16,s32,s64}"},
+      {"div.{u16,u32,u64,s16,s32,s64}"},
+      {"rem.{u16,u32,u64,s16,s32,s64}"},
+      {"abs.{s16,s32,s64}"},
+      {"neg.{s16,s32,s64}"},
+      {"min.{u16,u32,u64,s16,s32,s64,u16x2,s16x2}"},
+      {"max.{u16,u32,u64,s16,s32,s64,u16x2,s16x2}"},
+      {"min.relu.{s32,s16x2}"},
+      {"max.relu.{s32,s16x2}"},
+
+      {"and.{pred,b16,b32,b64}"},
+      {"or.{pred,b16,b32,b64}"},
+      {"xor.{pred,b16,b32,b64}"},
+      {"not.{pred,b16,b32,b64}"},
+      {"cnot.{b16,b32,b64}"},
+      {"lop3.b32"},
+      {"shl.{b16,b32,b64}"},
+      {"shr.{b16,b32,b64,u16,u32,u64,s16,s32,s64}"},
+      {"shf.{l,r}.{clamp,wrap}.b32", FormRows::complete},
+      {"popc.{b32,b64}"},
+      {"clz.{b32,b64}"},
+      {"brev.{b32,b64}"},
+      {"bfind[.shiftamt].{u32,u64,s32,s64}"},
+      {"bfe.{u32,u64,s32,s64}"},
+      {"bfi.{b32,b64}"},
+      {"bmsk.{clamp,wrap}.b32"},
+      {"szext.{clamp,wrap}.{u32,s32}"},
+      {"dp4a.{u32,s32}.{u32,s32}", FormRows::complete},
+      {"dp2a.{lo,hi}.{u32,s32}.{u32,s32}", FormRows::complete},
+
+      {"setp.{eq,ne,lt,le,gt,ge}[.{and,or,xor}].{s16,s32,s64}"},
+      {"setp.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}[.{and,or,xor}].{u16,u32,u64}"},
+      {"setp.{eq,ne}[.{and,or,xor}].{b16,b32,b64}"},
+      {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}[.{and,or,xor}][.ftz].f32"},
+      {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}[.{and,or,xor}].f64"},
+      {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}[.{and,or,xor}][.ftz].{f16,f16x2}"},
+      {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}[.{and,or,xor}].{bf16,bf16x2}"},
+      {"set.{eq,ne,lt,le,gt,ge}[.{and,or,xor}].{u32,s32,f32}.{s16,s32,s64}"},
+      {"set.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}[.{and,or,xor}].{u32,s32,f32}.{u16,u32,u64}"},
+      {"set.{eq,ne}[.{and,or,xor}].{u32,s32,f32}.{b16,b32,b64}"},
+      {"set.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}[.{and,or,xor}][.ftz].{u32,s32,f32}.f32"},
+      {"set.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}[.{and,or,xor}].{u32,s32,f32}.f64"},
+  };
+  return kRules;
+}
+
+}  // namespace gemmtune::emulator

@@ -1,0 +1,126 @@
+// The emulator against the GPU: variants of a pairwise covering sample of knobs and problem classes, with
+// integers and with normally distributed data, on ragged shapes. Outputs must be equal bit for bit: the
+// emulator follows Hopper's accumulation rule, not only its bound.
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "emulator/emulated_gemm.h"
+#include "gpu/launcher.h"
+#include "search/covering.h"
+#include "search/static_check.h"
+#include "tests/gpu/gpu_fixture.h"
+
+namespace gemmtune {
+namespace {
+
+constexpr Shape kShape{328, 520, 1096};
+
+struct Row {
+  Variant variant;
+  CompileResult compiled;
+};
+
+class EmulatorIdentity : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    if (arch_->has_tcgen05) GTEST_SKIP() << "the accumulation rule of tcgen05 is not known";
+    const CudaDriver& cuda = CudaDriver::get();
+    CUdevice device;
+    CUcontext context;
+    ASSERT_EQ(cuda.DeviceGet(&device, gpu_.index), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.DevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.CtxSetCurrent(context), CUDA_SUCCESS);
+  }
+
+  /// Classes as extra factors: input, output, major-ness, beta.
+  std::vector<Row> rows() {
+    std::vector<ExtraFactor> extra = {{"in", 2}, {"out", 3}, {"a_major", 2}, {"b_major", 2}, {"beta", 2}};
+    auto class_of = [](const std::vector<int>& e) {
+      return ProblemClass{e[0] ? DType::f16 : DType::bf16, static_cast<DType>(e[1]),
+                          e[2] ? Major::mn : Major::k, e[3] ? Major::mn : Major::k, e[4] == 1};
+    };
+    std::map<std::vector<int>, Space> spaces;
+    auto space_of = [&](const std::vector<int>& e) -> const Space& {
+      return spaces.try_emplace(e, *family_, *arch_, class_of(e), kShape).first->second;
+    };
+    std::vector<Row> result;
+    for (const CoveringRow& row : covering_sample(space_of, extra, 2, 20261130).rows)
+      result.push_back({variant(row.config, class_of(row.extra)), {}});
+    return result;
+  }
+
+  void compile_all(std::vector<Row>& rows) {
+    Nvrtc nvrtc;
+    std::atomic<size_t> next{0};
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+      threads.emplace_back([&] {
+        for (size_t at = next++; at < rows.size(); at = next++)
+          rows[at].compiled = nvrtc.compile({"", render(rows[at].variant), std::string(arch_->name)});
+      });
+  }
+
+  std::vector<uint8_t> on_gpu(const Row& row, const EmulatedGemm& gemm, float alpha, float beta) {
+    Module module(row.compiled.cubin);
+    CUfunction function = module.function(std::string(row.variant.family->entry()).c_str());
+    std::map<Operand, DeviceBuffer> buffers;
+    for (Operand operand : {Operand::a, Operand::b, Operand::c, Operand::d}) {
+      std::vector<uint8_t> bytes = gemm.bytes(operand);
+      buffers.emplace(operand, DeviceBuffer(std::max<size_t>(bytes.size(), 16)));
+      if (operand != Operand::d && !bytes.empty())
+        check(CudaDriver::get().MemcpyHtoD(buffers.at(operand).address(), bytes.data(), bytes.size()),
+              "upload");
+    }
+    OperandAddresses addresses{buffers.at(Operand::a).address(), buffers.at(Operand::b).address(),
+                               buffers.at(Operand::c).address(), buffers.at(Operand::d).address(), 0};
+    auto plan_for = [&](int clusters) {
+      return row.variant.family->plan(row.variant.config, row.variant.cls, *arch_, kShape,
+                                      {gpu_.record.sm_count, clusters}, alpha, beta);
+    };
+    LaunchPlan plan = plan_for(1);
+    configure(function, plan);
+    plan = plan_for(max_active_clusters(function, plan));
+    PreparedLaunch(function, plan, addresses).run(nullptr);
+    check(CudaDriver::get().CtxSynchronize(), "cuCtxSynchronize");
+    std::vector<uint8_t> output(gemm.bytes(Operand::d).size());
+    check(CudaDriver::get().MemcpyDtoH(output.data(), buffers.at(Operand::d).address(), output.size()),
+          "download");
+    return output;
+  }
+};
+
+TEST_F(EmulatorIdentity, SameBitsAsTheGpuOnIntegersAndOnNormalData) {
+  std::vector<Row> all = rows();
+  compile_all(all);
+  size_t equal = 0, runs = 0, spilled = 0;
+  for (const Row& row : all) {
+    std::string what = fmt::format("{} {}", to_string(row.variant.cls),
+                                   brief_text(row.variant.family->knobs(), row.variant.config));
+    ASSERT_TRUE(row.compiled.ok) << what << ": " << row.compiled.log;
+    if (row.compiled.evidence.spill_store_bytes > 0) {  // never a candidate
+      ++spilled;
+      continue;
+    }
+    float alpha = row.variant.cls.beta ? 0.5f : 1, beta = row.variant.cls.beta ? 2.0f : 0;
+    emulator::Module module(row.compiled.ptx);
+    for (Fill fill : {Fill::rounding, Fill::normal}) {
+      EmulatedGemm gemm({row.variant.cls, kShape}, fill, alpha, beta);
+      emulator::LaunchResult ran = gemm.launch(module, row.variant, gpu_.record.sm_count, {});
+      EXPECT_TRUE(ran.clean()) << what << ": " << ran.text();
+      std::vector<uint8_t> emulated = gemm.output(), real = on_gpu(row, gemm, alpha, beta);
+      size_t different = 0;
+      for (size_t i = 0; i < real.size(); ++i) different += real[i] != emulated[i];
+      EXPECT_EQ(different, 0u) << what << ", " << name(fill) << ": bytes that differ, of " << real.size();
+      equal += different == 0;
+      ++runs;
+    }
+  }
+  fmt::print("{} variants, {} left out for spills: {} of {} outputs bit-identical on {} and emulator\n",
+             all.size(), spilled, equal, runs, gpu_.record.name);
+}
+
+}  // namespace
+}  // namespace gemmtune
