@@ -22,7 +22,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"kernel_templates", {"gemm"}},
     {"search", {"kernel_templates", "gemm"}},
     {"gpu", {"search", "kernel_templates", "gemm"}},
-    {"emulator", {"search", "gemm"}},
+    {"emulator", {"search", "kernel_templates", "gemm"}},
     {"db", {"search", "kernel_templates", "gemm"}},
     {"tool", {"db", "emulator", "gpu", "search", "kernel_templates", "gemm"}},
 };
