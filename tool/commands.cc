@@ -29,9 +29,8 @@ constexpr std::array<Command, 9> kCommands = {{
      "gemmtune space --arch sm_100a --shape 4096x4096x4096 --explain stages=6,tile_n=256", declare_space},
     {"compile", "cross-compile without a GPU: registers, spills, instruction counts",
      "gemmtune compile --arch sm_100a --set stages=4 --set tile_n=128,256 --dump out/", declare_compile},
-    {"emulate", "run one variant, or any PTX kernel, on the CPU: result, races, deadlocks, timeline",
-     "gemmtune emulate --arch sm_100a --shape 512x512x512 --set cta_group=2 --set cluster_m=2\n"
-     "  gemmtune emulate kernel.ptx --launch kernel.json --schedule all",
+    {"emulate", "run a variant, or any PTX kernel, on the CPU: result, races, timeline",
+     "gemmtune emulate --arch sm_100a --shape 512x512x512 --set cta_group=2 --set cluster_m=2",
      declare_emulate},
     {"shapes", "shape list of a model, from its Hugging Face config.json",
      "gemmtune shapes --hf-config config.json --tokens 1,64,8192 --tp 8 > shapes.csv", declare_shapes},

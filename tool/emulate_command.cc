@@ -128,16 +128,15 @@ class Report {
   bool all_good_ = true;
 };
 
-emulator::Module load(const std::string& ptx, const std::string& what) {
-  try {
-    return emulator::Module(ptx);
-  } catch (const emulator::PtxError& error) {
-    throw UsageError(fmt::format("{}: {}", what, error.what()));
-  }
-}
-
 int run_file(const EmulateArguments& a, Format format) {
-  emulator::Module module = load(read_text_file(a.ptx, "PTX"), a.ptx);
+  auto load = [&] {
+    try {
+      return emulator::Module(read_text_file(a.ptx, "PTX"));
+    } catch (const emulator::PtxError& error) {
+      throw UsageError(fmt::format("{}: {}", a.ptx, error.what()));
+    }
+  };
+  emulator::Module module = load();
   emulator::LaunchFile file = emulator::parse_launch_file(read_text_file(a.launch, "launch file"), a.launch);
   if (a.sms > 0) file.sm_count = a.sms;
   emulator::LaunchRun run(file, module);
@@ -203,7 +202,7 @@ int run_variant(const EmulateArguments& a, Format format) {
   compiler.submit({key, source, std::string(arch.name)});
   CompileResult compiled = compiler.take(key);
   if (!compiled.ok) throw EnvironmentError(fmt::format("the variant does not compile: {}", compiled.log));
-  emulator::Module module = load(compiled.ptx, "the variant's PTX");
+  emulator::Module module(compiled.ptx);
   int sms = a.sms > 0 ? a.sms : find_device_spec(arch.reference_device)->sm_count;
   Report report(a);
   for (Fill fill : chosen_fills) {
@@ -255,9 +254,7 @@ void declare_emulate(CLI::App& app, int& status) {
                  "asynchronous work ends: eager, lazy, random, all (default eager)")
       ->type_name("NAME");
   app.add_option("--seed", a->seed, "of the random schedule (default 1)")->type_name("N");
-  app.add_option(
-         "--trace", a->trace,
-         "timeline of the first launch: FILE.json for a trace viewer, another FILE to read, - to print")
+  app.add_option("--trace", a->trace, "timeline of the first launch: FILE.json for a viewer, FILE to read, -")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--sms", a->sms, "emulated SMs (default: those of the architecture's GPU)")->type_name("N");
