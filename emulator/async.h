@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/clock.h"
 #include "emulator/schedule.h"
 
 namespace gemmtune::emulator {
@@ -19,6 +20,16 @@ struct Cta;
 struct InOrder {
   uint64_t issued = 0, completed = 0, observed = 0;
   std::deque<std::pair<uint64_t, uint64_t>> marks;  ///< (observed, tick) as it grew, the newest few
+  /// Who was told, by what, that everything up to a number is complete: the newest few. What has been dropped
+  /// counts as known to everybody.
+  std::deque<std::pair<uint64_t, Moment>> told;
+  uint64_t told_dropped = 0;
+  void tell(uint64_t sequence, Moment moment) {
+    told.emplace_back(sequence, moment);
+    if (told.size() <= 256) return;
+    told_dropped = std::max(told_dropped, told.front().first);
+    told.pop_front();
+  }
   /// When everything up to `sequence` was first known to be complete; 0 if that is long ago.
   uint64_t observed_tick(uint64_t sequence) const {
     for (auto [observed_up_to, tick] : marks)
@@ -43,6 +54,17 @@ struct OperationRecord {
   bool observed = false;  ///< somebody waited for its completion (operations without a queue)
   InOrder* queue = nullptr;
   uint64_t sequence = 0;
+  std::vector<Moment> told;  ///< what stands for its completion (operations without a queue)
+  /// By the rules of the memory model, not just in fact.
+  bool is_known_to(const Clock& clock) const {
+    if (queue && queue->told_dropped >= sequence) return true;
+    if (queue)
+      for (const auto& [up_to, moment] : queue->told)
+        if (up_to >= sequence && moment.known_to(clock)) return true;
+    for (const Moment& moment : told)
+      if (moment.known_to(clock)) return true;
+    return false;
+  }
   bool is_observed() const { return observed || (queue && queue->observed >= sequence); }
 };
 

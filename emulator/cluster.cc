@@ -227,7 +227,7 @@ Cluster::Status Cluster::step(uint64_t budget) {
       bool progress = false, alive = false;
       uint64_t events_before = events;
       size_t start = is_random ? random() % warps.size() : 0;
-      for (size_t i = 0; i < warps.size() && !failed; ++i) {
+      for (size_t i = 0; i < warps.size() && !failed && !pause; ++i) {
         Warp& w = *warps[(start + i) % warps.size()];
         if (!w.used) continue;
         alive = true;
@@ -244,6 +244,10 @@ Cluster::Status Cluster::step(uint64_t budget) {
         if (is_random && random() % 3 == 0 && async.run_random(random)) progress = true;
       }
       if (failed) break;
+      if (pause) {
+        pause = false;
+        return Status::progress;
+      }
       if (!alive) {
         while (async.run_oldest()) {
         }
@@ -257,6 +261,7 @@ Cluster::Status Cluster::step(uint64_t budget) {
         ++events;
         continue;
       } else if (!progress) {
+        if (launch->prerequisite_pending) return Status::blocked;
         deadlock_report();
         break;
       }

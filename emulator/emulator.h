@@ -63,6 +63,17 @@ struct LaunchResult {
 };
 
 struct Program;
+class Module;
+
+/// One launch of a stream.
+struct StreamLaunch {
+  Module* module = nullptr;
+  LaunchConfig config;
+  /// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: it may start when every CTA of the launch before
+  /// it has executed griddepcontrol.launch_dependents or exited; its griddepcontrol.wait waits for that
+  /// launch to end. Without: it starts when the launch before it has ended.
+  bool programmatic = false;
+};
 
 /// PTX that has been loaded. Global variables keep their values from launch to launch.
 class Module {
@@ -92,6 +103,9 @@ class Device {
   void copy_out(uint64_t address, std::span<uint8_t> bytes) const;
   void fill(uint64_t address, uint8_t value, uint64_t bytes);
   LaunchResult launch(Module& module, const LaunchConfig& config);
+  /// In order, results of each; stops behind one that does not complete. At most two overlap. When a
+  /// programmatic launch starts depends on its schedule: eager at once, lazy at the end, random between.
+  std::vector<LaunchResult> launch_stream(std::span<const StreamLaunch> launches);
 
  private:
   std::unique_ptr<class GlobalMemory> memory_;

@@ -40,7 +40,9 @@ void set(uint8_t* base, int lane, T value) {
 template <class F>
 inline __attribute__((always_inline)) void for_lanes(Mask mask, F body) {
   if (mask == kAllLanes) {
+#ifndef __clang__  // which warns of it
 #pragma GCC ivdep
+#endif
     for (int lane = 0; lane < 32; ++lane) body(lane);
   } else {
     for (Mask m = mask; m; m &= m - 1) body(std::countr_zero(m));
@@ -108,6 +110,8 @@ uint8_t* global_place(Warp& w, uint64_t address, uint32_t bytes, bool write);
 uint8_t* generic_place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool write);
 uint8_t* local_place(Warp& w, int lane, uint64_t offset, uint32_t bytes);
 
+/// Barriers entitle the warp to take the operation for complete. 0, no operation, is known.
+bool knows(Warp& w, uint32_t operation);
 /// Race bookkeeping of generic accesses to shared memory.
 void note_generic_write(Warp& w, int lane, Cta& cta, uint32_t offset, uint32_t bytes);
 void note_generic_read(Warp& w, Cta& cta, uint32_t offset, uint32_t bytes);

@@ -102,6 +102,7 @@ namespace {
 /// mod: [0] op, [1] type, [2] elements, [3] shared (1 own, 2 cluster) or 0, [4] is atom.
 /// Operands: destinations (atom), address, b elements, c.
 Action atomic(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  w.synchronize_through_memory(true, true);
   ScalarType t = static_cast<ScalarType>(in.mod[1]);
   uint32_t bytes = static_cast<uint32_t>(size_bytes(t)), n = in.mod[2];
   bool wants_old = in.mod[4];
@@ -145,6 +146,7 @@ Action atomic(Warp& w, Fragment&, const Instr& in, Mask mask) {
 
 /// 128-bit exch and cas.
 Action atomic_wide(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  w.synchronize_through_memory(true, true);
   ++w.cta->cluster->events;
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
@@ -174,13 +176,13 @@ Action red_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
     SharedPlace bar = shared_cta(w, lane_address(w, in.ops[2], lane), false);
     uint64_t b = lane_value(w, in.ops[1], lane);
     uint32_t op = in.mod[0];
-    submit(w, nullptr, [=] {
+    submit(w, nullptr, [=, passed = w.release()] {
       uint64_t old = 0;
       uint8_t* at = to.cta->smem.data() + to.offset;
       std::memcpy(&old, at, bytes);
       uint64_t now = atomic_value(op, t, old, b, 0);
       std::memcpy(at, &now, bytes);
-      mbarrier_complete_tx(*bar.cta, bar.offset, bytes);
+      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &passed);
     });
   }
   return Action::next;

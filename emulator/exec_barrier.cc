@@ -7,6 +7,8 @@ namespace gemmtune::emulator {
 namespace {
 
 void complete(Cta& cta, NamedBarrier& b) {
+  std::swap(b.completed, b.arriving);
+  b.arriving.at.clear();
   ++b.generation;
   b.result_count = b.reduce_count;
   b.result_and = b.reduce_and;
@@ -52,6 +54,7 @@ Action barrier(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                   fmt::format("barrier {}: {} threads arrived, {} were expected", id, b.arrived, needed));
     f.token = b.generation;
     ++cta.cluster->events;
+    b.arriving.join(w.release());
     if (b.arrived == needed) complete(cta, b);
     if (in.mod[0] == 1) return Action::next;
     f.step = 1;
@@ -68,6 +71,7 @@ Action barrier(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     return Action::wait;
   }
   f.step = 0;
+  w.clock.join(b.completed);
   if (in.mod[0] == 2) {
     if (in.mod[3] == 0) {
       uint8_t* d = dst_of(w, in.ops[0]);
@@ -175,6 +179,7 @@ void complete_cluster_phase(Cluster& cluster) {
       w->cluster_may_wait |= w->cluster_arrived;
       w->cluster_arrived = 0;
     }
+  cluster.cluster_completed.join(cluster.cluster_arriving);
   cluster.cluster_arrived = 0;
   ++cluster.cluster_phase;
   ++cluster.events;
@@ -188,6 +193,9 @@ Action cluster_arrive(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                 "barrier.cluster.arrive twice without barrier.cluster.wait between");
   w.cluster_arrived |= mask;
   w.cta->cluster->cluster_arrived += static_cast<uint32_t>(std::popcount(mask));
+  // Also for .relaxed: kernels pair it with fence.mbarrier_init, and what else it leaves unordered is not
+  // told apart here.
+  w.cta->cluster->cluster_arriving.join(w.release());
   ++w.cta->cluster->events;
   complete_cluster_phase(*w.cta->cluster);
   return Action::next;
@@ -197,6 +205,7 @@ Action cluster_wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (in.mod[0] && !aligned(w, f, mask)) return Action::wait;
   if ((w.cluster_may_wait & mask) == mask) {
     w.cluster_may_wait &= ~mask;
+    w.clock.join(w.cta->cluster->cluster_completed);
     return Action::next;
   }
   if (((w.cluster_arrived | w.cluster_may_wait) & mask) != mask)

@@ -28,6 +28,7 @@ TensorMap map_at(Warp& w, int lane, uint64_t address) {
   if (address % 64)
     throw Fault(Check::misaligned, fmt::format("tensor map at {:#x} is not aligned to 64 bytes", address));
   TensorMap map;
+  if (address >> kWindowShift == kGlobalBase >> kWindowShift) check_tensor_map_read(w, address);
   std::string why = decode_tensor_map(generic_place(w, lane, address, 128, false), map);
   if (!why.empty()) throw Fault(Check::tensor_map, why);
   return map;
@@ -113,24 +114,29 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
           Check::misaligned,
           fmt::format("shared address {:#x} of a tensor copy is not aligned to 128 bytes", dst.offset));
     auto box = std::make_shared<TensorBox>(make_box(map, coordinates(w, in, 2, lane), false));
+    for (uint32_t row = 0; row < box->rows; ++row) {
+      BoxRow r = box_row(*box, row);
+      uint64_t bits = static_cast<uint64_t>(element_bits(map.type));
+      check_async_global_read(w, lane, r.address + r.first * bits / 8, (r.count * bits + 7) / 8, "TMA load");
+    }
     std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, in.mod[2] == 2);
     uint32_t op = cluster.async.add_operation("TMA load", in.line, w.cta->rank, w.index, nullptr);
     for (const Target& t : targets) {
       check_target(t, dst.offset, box->smem_bytes);
-      mbarrier_at(*t.barrier_cta, bar.offset);
+      mbarrier_for(w, *t.barrier_cta, bar.offset);
       note_async_write(w, *t.cta, dst.offset, box->smem_bytes, op);
     }
     auto describe = [&] {
       return fmt::format("TMA load of {} bytes to {:#x}{}, mbarrier {:#x}", box->payload_bytes, dst.offset,
                          targets.size() > 1 ? fmt::format(" in {} CTAs", targets.size()) : "", bar.offset);
     };
-    submit_traced(w, nullptr, describe, [&w, box, targets, dst, bar, op] {
+    submit_traced(w, nullptr, describe, [&w, box, targets, dst, bar, op, passed = w.release()] {
       std::vector<uint8_t> rows;
       read_box(w, *box, rows);
       for (const Target& t : targets) {
         scatter_box(*box, rows.data(), t.cta->smem.data(), dst.offset);
         Covered covered{op, nullptr, 0};
-        mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &covered);
+        mbarrier_complete_tx(*t.barrier_cta, bar.offset, box->payload_bytes, &passed, &covered);
       }
     });
   }
@@ -220,7 +226,11 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     ThreadGroups& g = w.bulk_groups[first_lane(m)];
     size_t done = g.committed.size() > in.mod[0] ? g.committed.size() - in.mod[0] : 0;
     for (size_t i = 0; i < done; ++i)
-      for (const auto& copy : g.committed[i]) cluster.async.operation(copy->operation).observed = true;
+      for (const auto& copy : g.committed[i]) {
+        OperationRecord& r = cluster.async.operation(copy->operation);
+        if (!r.observed) r.told.push_back(w.now());
+        r.observed = true;
+      }
     g.committed.erase(g.committed.begin(), g.committed.begin() + static_cast<ptrdiff_t>(done));
   }
   return Action::next;
@@ -253,20 +263,21 @@ Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t ctas = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[4], lane)) & 0xffff : 0;
     std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, false);
     const uint8_t* from = bytes ? global_place(w, source, bytes, false) : nullptr;
+    check_async_global_read(w, lane, source, bytes, "bulk copy");
     uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
     for (const Target& t : targets) {
       check_target(t, dst.offset, bytes);
-      mbarrier_at(*t.barrier_cta, bar.offset);
+      mbarrier_for(w, *t.barrier_cta, bar.offset);
       if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
     }
     auto describe = [&] {
       return fmt::format("bulk copy of {} bytes to {:#x}, mbarrier {:#x}", bytes, dst.offset, bar.offset);
     };
-    submit_traced(w, nullptr, describe, [=] {
+    submit_traced(w, nullptr, describe, [=, passed = w.release()] {
       for (const Target& t : targets) {
         if (bytes) std::memcpy(t.cta->smem.data() + dst.offset, from, bytes);
         Covered covered{op, nullptr, 0};
-        mbarrier_complete_tx(*t.barrier_cta, bar.offset, bytes, &covered);
+        mbarrier_complete_tx(*t.barrier_cta, bar.offset, bytes, &passed, &covered);
       }
     });
   }
@@ -286,7 +297,7 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
     check_16(src.offset);
     if (bar.cta != dst.cta)
       throw Fault(Check::mbarrier, "the barrier of a bulk copy must lie in the destination's CTA");
-    mbarrier_at(*bar.cta, bar.offset);
+    mbarrier_for(w, *bar.cta, bar.offset);
     uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
     if (!bytes) continue;
     note_async_read(w, lane, *src.cta, src.offset, bytes, op);
@@ -294,7 +305,7 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
     uint32_t reduce = in.mod[1];
     ScalarType type = static_cast<ScalarType>(in.mod[2]);
     auto describe = [&] { return fmt::format("bulk copy of {} bytes between CTAs", bytes); };
-    submit_traced(w, nullptr, describe, [=] {
+    submit_traced(w, nullptr, describe, [=, passed = w.release()] {
       uint8_t* to = dst.cta->smem.data() + dst.offset;
       const uint8_t* from = src.cta->smem.data() + src.offset;
       if (!reduce) {
@@ -310,7 +321,7 @@ Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
         }
       }
       Covered covered{op, nullptr, 0};
-      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &covered);
+      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &passed, &covered);
     });
   }
   return Action::next;
@@ -420,6 +431,7 @@ void decode_tensor(Decode& d, bool reduce, bool prefetch) {
   d.address(d.parsed(2));
   if (d.out.mod[1]) d.src_at_least(d.parsed(3), 4);
   d.out.run = tensor_load;
+  d.module.program().reads_global_async = true;
 }
 
 void decode_bulk(Decode& d, bool reduce) {
@@ -470,6 +482,7 @@ void decode_bulk(Decode& d, bool reduce) {
     d.address(d.parsed(3));
     if (multicast) d.src_at_least(d.parsed(4), 4);
     d.out.run = bulk_load;
+    d.module.program().reads_global_async = true;
     return;
   }
   if (!cluster || !own) d.fail("unknown form of bulk copy");
@@ -502,9 +515,8 @@ void decode_cp(Decode& d) {
     d.out.run = wait_group;
     return;
   }
-  if (d.has("tensor") && !d.has("prefetch")) {
-    d.take("tensor");
-    decode_tensor(d, reduce, false);
+  if (d.take("tensor")) {
+    decode_tensor(d, reduce, d.take("prefetch"));
     return;
   }
   decode_bulk(d, reduce);
@@ -594,8 +606,12 @@ Action copy_map(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   if (!aligned(w, f, mask)) return Action::wait;
   int lane = first_lane(mask);
   SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), 128, true);
-  std::memcpy(global_place(w, lane_address(w, in.ops[0], lane), 128, true), src.cta->smem.data() + src.offset,
-              128);
+  uint64_t target = lane_address(w, in.ops[0], lane);
+  std::memcpy(global_place(w, target, 128, true), src.cta->smem.data() + src.offset, 128);
+  note_global_write(w, lane, target, 128);
+  // It is a release by itself.
+  w.global_fences->tensormap[static_cast<size_t>(lane)] = static_cast<uint32_t>(++w.cta->cluster->tick);
+  ++w.cta->cluster->tick;
   return Action::next;
 }
 

@@ -6,16 +6,15 @@
 namespace gemmtune::emulator {
 namespace {
 
-/// mod[0]: generic 64-bit address.
+/// Arithmetic only: a rank outside the cluster gives an address that faults when it is used (measured: rank
+/// << 24 up to 31 in a cluster of 2). Compilers rely on that: every lane maps its own number, two of them
+/// arrive. mod[0]: generic 64-bit address.
 template <class T>
 Action mapa(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
     uint64_t a = lane_value(w, in.ops[1], lane), rank = lane_value(w, in.ops[2], lane);
-    if (rank >= w.cta->cluster->ctas.size())
-      throw Fault(Check::out_of_bounds,
-                  fmt::format("mapa: rank {} in a cluster of {}", rank, w.cta->cluster->ctas.size()));
     uint64_t low = (a & kSharedOffsetMask) | rank << kRankShift;
     set<T>(d, lane, static_cast<T>((a & ~0xffffffffull) | low));
   }
@@ -79,7 +78,7 @@ Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint32_t op =
       cluster.async.add_operation("clusterlaunchcontrol.try_cancel", in.line, w.cta->rank, w.index, nullptr);
   for (Cta* cta : targets) note_async_write(w, *cta, dst.offset, 16, op);
-  submit(w, nullptr, [&cluster, targets, dst, bar, op] {
+  submit(w, nullptr, [&cluster, targets, dst, bar, op, passed = w.release()] {
     CancelResponse r{0, 0, 0, 0};
     auto& pending = cluster.launch->pending[cluster.slot];
     if (!pending.empty()) {
@@ -94,7 +93,7 @@ Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
     for (Cta* cta : targets) {
       std::memcpy(cta->smem.data() + dst.offset, &r, 16);
       Covered covered{op, nullptr, 0};
-      mbarrier_complete_tx(*cta, bar.offset, 16, &covered);
+      mbarrier_complete_tx(*cta, bar.offset, 16, &passed, &covered);
     }
   });
   return Action::next;
@@ -226,11 +225,31 @@ void decode_setmaxnreg(Decode& d) {
   d.out.run = setmaxnreg;
 }
 
-// Without programmatic dependent launch, wait returns at once (2 cycles on an H200) and there is nobody to
-// launch.
-Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
+// --- griddepcontrol ---
+
+/// Returns at once where no grid ahead is running (2 cycles on an H200).
+Action wait_for_grid(Warp& w, Fragment& f, const Instr&, Mask) {
+  Launch& launch = *w.cta->cluster->launch;
+  if (!launch.prerequisite_pending) return Action::next;
+  f.wait_on(&launch.prerequisite_done);
+  f.describe_wait = [] { return std::string("waits for the grid ahead (griddepcontrol.wait)"); };
+  return Action::wait;
+}
+
+/// One thread speaks for its CTA. It promises nothing about memory.
+Action launch_dependents(Warp& w, Fragment&, const Instr&, Mask) {
+  trigger_dependents(*w.cta);
+  w.cta->cluster->pause = true;
+  return Action::yield;
+}
 
 }  // namespace
+
+void trigger_dependents(Cta& cta) {
+  if (cta.triggered) return;
+  cta.triggered = true;
+  --cta.cluster->launch->ctas_without_trigger;
+}
 
 void register_cluster(OpcodeTable& t) {
   t["mapa"] = decode_mapa;
@@ -238,9 +257,9 @@ void register_cluster(OpcodeTable& t) {
   t["clusterlaunchcontrol"] = decode_launch_control;
   t["setmaxnreg"] = decode_setmaxnreg;
   t["griddepcontrol"] = [](Decode& d) {
-    d.need_one_of({"wait", "launch_dependents"});
+    bool waits = d.need_one_of({"wait", "launch_dependents"}) == 0;
     d.need_count(0, 0);
-    d.out.run = nothing;
+    d.out.run = waits ? wait_for_grid : launch_dependents;
   };
 }
 

@@ -95,6 +95,11 @@ void end_lanes(Warp& w, Fragment& f, Mask mask) {
   ++w.version;
   ++cta.barrier_version;
   ++cta.cluster->events;
+  // Who exits counts as arrived, at the barriers that come.
+  if (!w.live) {
+    for (NamedBarrier& b : cta.barriers) b.arriving.join(w.clock);
+    cta.cluster->cluster_arriving.join(w.clock);
+  }
   if (!w.live)
     for (const PendingRegisters& p : w.pending_registers)
       if (p.is_tcgen05) {
@@ -110,6 +115,7 @@ void end_lanes(Warp& w, Fragment& f, Mask mask) {
   release_barriers_after_exit(cta);
   if (cta.live_threads == 0) {
     cta.exited = true;
+    trigger_dependents(cta);
     check_tmem_at_exit(cta);
   }
 }

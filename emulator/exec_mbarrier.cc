@@ -19,7 +19,7 @@ Action init(Warp& w, Fragment&, const Instr& in, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
     SharedPlace p = barrier_place(w, in, in.ops[0], lane);
-    mbarrier_init(*p.cta, p.offset, static_cast<uint32_t>(lane_value(w, in.ops[1], lane)), in.line);
+    mbarrier_init(w, *p.cta, p.offset, static_cast<uint32_t>(lane_value(w, in.ops[1], lane)), in.line);
   }
   return Action::next;
 }
@@ -32,36 +32,46 @@ Action inval(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 
+// mod[3] of arrivals and waits: .relaxed, which passes nothing on.
 enum Flavour : uint32_t { kArrive, kArriveDrop, kArriveExpect, kDropExpect, kExpect, kComplete };
 
 /// Operands: state (or none), address, count or bytes (or none).
 Action arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  Clock released;
+  const Clock* passed = in.mod[3] ? nullptr : &released;
+  if (passed) released = w.release();
   for (Mask m = mask; m; m &= m - 1) {
     int lane = first_lane(m);
     SharedPlace p = barrier_place(w, in, in.ops[1], lane);
     if (in.ops[0].kind != Operand::Kind::none)
       set<uint64_t>(dst_of(w, in.ops[0]), lane, mbarrier_at(*p.cta, p.offset).memory);
+    mbarrier_for(w, *p.cta, p.offset);
     uint32_t value = in.mod[2] ? static_cast<uint32_t>(lane_value(w, in.ops[2], lane)) : 1;
     switch (in.mod[1]) {
-      case kArrive:
-        mbarrier_arrive(*p.cta, p.offset, value);
+      case kArrive: {
+        mbarrier_arrive(*p.cta, p.offset, value, passed);
+        // The only arrival that a phase waits for completes it: whoever makes it knows.
+        const Mbarrier& b = mbarrier_at(*p.cta, p.offset);
+        if (b.count == value && b.tx_bytes == 0)
+          w.clock.raise(b.place, b.base + static_cast<uint32_t>(b.phase));
         break;
+      }
       case kArriveDrop:
-        mbarrier_arrive_drop(*p.cta, p.offset, value);
+        mbarrier_arrive_drop(*p.cta, p.offset, value, passed);
         break;
       case kArriveExpect:
         mbarrier_expect_tx(*p.cta, p.offset, value);
-        mbarrier_arrive(*p.cta, p.offset, 1);
+        mbarrier_arrive(*p.cta, p.offset, 1, passed);
         break;
       case kDropExpect:
         mbarrier_expect_tx(*p.cta, p.offset, value);
-        mbarrier_arrive_drop(*p.cta, p.offset, 1);
+        mbarrier_arrive_drop(*p.cta, p.offset, 1, passed);
         break;
       case kExpect:
         mbarrier_expect_tx(*p.cta, p.offset, value);
         break;
       default:
-        mbarrier_complete_tx(*p.cta, p.offset, value);
+        mbarrier_complete_tx(*p.cta, p.offset, value, passed);
         break;
     }
   }
@@ -93,8 +103,13 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     if (in.mod[1] && value > 1)
       throw Fault(Check::mbarrier,
                   fmt::format("mbarrier {:#x}: parity {} is neither 0 nor 1", p.offset, value));
-    bool complete = in.mod[1] ? mbarrier_test_parity(*p.cta, p.offset, static_cast<uint32_t>(value))
-                              : mbarrier_test_state(*p.cta, p.offset, value);
+    if (counter && p.offset == first.offset && p.cta == first.cta && value == wanted) {
+      if (done & mask & -mask) done |= m & -m;  // as the first lane
+      continue;
+    }
+    bool complete = in.mod[1]
+                        ? mbarrier_test_parity(w, *p.cta, p.offset, static_cast<uint32_t>(value), !in.mod[3])
+                        : mbarrier_test_state(w, *p.cta, p.offset, value, !in.mod[3]);
     if (complete) done |= m & -m;
     const uint64_t* phase = &p.cta->mbarriers.at(p.offset).phase;
     if (counter && counter != phase) same = false;
@@ -165,7 +180,7 @@ void decode_arrive(Decode& d, bool drop) {
 }
 
 void decode_mbarrier(Decode& d) {
-  d.take_one_of({"release", "acquire", "relaxed"});
+  d.out.mod[3] = d.take_one_of({"release", "acquire", "relaxed"}) == 2;
   d.take_one_of({"cta", "cluster"});
   int space = d.take_one_of({"shared", "shared::cta", "shared::cluster"});
   d.out.mod[0] = space < 0 ? 0 : space == 2 ? 2 : 1;

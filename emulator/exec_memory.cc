@@ -15,6 +15,7 @@ uint8_t* place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool write) 
     throw Fault(Check::misaligned,
                 fmt::format("lane {}: address {:#x} is not a multiple of {}", lane, address, bytes));
   if constexpr (kSpace == kGlobal) {
+    if (write) note_global_write(w, lane, address, bytes);
     return global_place(w, address, bytes, write);
   } else if constexpr (kSpace == kSharedCta || kSpace == kSharedCluster) {
     SharedPlace p = shared_place(w, address, bytes, kSpace == kSharedCta);
@@ -32,9 +33,11 @@ uint8_t* place(Warp& w, int lane, uint64_t address, uint32_t bytes, bool write) 
   }
 }
 
-// mod: [0] bytes an element, [1] signed, [2] elements. Operands: destinations, address.
+// mod: [0] bytes an element, [1] signed, [2] elements, [3] mask of the register, [5] volatile, relaxed,
+// acquire or release. Operands: destinations, address.
 template <uint32_t kSpace>
 Action load(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  if (in.mod[5]) w.synchronize_through_memory(true, false);
   uint32_t bytes = in.mod[0], n = in.mod[2], all = bytes * n;
   const Operand& address = in.ops[n];
   for (Mask m = mask; m; m &= m - 1) {
@@ -70,6 +73,7 @@ Action load(Warp& w, Fragment&, const Instr& in, Mask mask) {
 template <uint32_t kSpace>
 Action store(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint32_t bytes = in.mod[0], n = in.mod[2], all = bytes * n;
+  if (in.mod[5]) w.synchronize_through_memory(false, true);
   const Operand& address = in.ops[n];
   ++w.cta->cluster->tick;
   ++w.cta->cluster->events;
@@ -152,6 +156,7 @@ void decode_load_store(Decode& d, bool is_load) {
   d.out.mod[0] = bytes;
   d.out.mod[1] = is_signed(t);
   d.out.mod[2] = n;
+  d.out.mod[5] = ordered;
   // A sign-extended byte in a 16-bit register fills 16 bits, in a 32-bit register all.
   d.out.mod[3] = ~0u;
   if (is_load && is_signed(t) && parts[0]->kind == ParsedOperand::Kind::name &&
@@ -200,10 +205,10 @@ Action store_async(Warp& w, Fragment&, const Instr& in, Mask mask) {
       std::memcpy(value.data() + i * bytes, w.read(in.ops[i]) + lane * in.ops[i].width, bytes);
     uint32_t op = w.cta->cluster->async.add_operation("st.async", in.line, w.cta->rank, w.index, nullptr);
     note_async_write(w, *to.cta, to.offset, bytes * n, op);
-    submit(w, nullptr, [=] {
+    submit(w, nullptr, [=, passed = w.release()] {
       std::memcpy(to.cta->smem.data() + to.offset, value.data(), bytes * n);
       Covered covered{op, nullptr, 0};
-      mbarrier_complete_tx(*bar.cta, bar.offset, bytes * n, &covered);
+      mbarrier_complete_tx(*bar.cta, bar.offset, bytes * n, &passed, &covered);
     });
   }
   return Action::next;
@@ -247,7 +252,8 @@ void decode_prefetch(Decode& d) {
 
 // --- cp.async: sixteen bytes or less a lane, generic proxy, in groups of the issuing thread ---
 
-/// Copies of one thread into different parts of one granule do not meet, which the granule's record cannot tell.
+/// Copies of one thread into different parts of one granule do not meet, which the granule's record cannot
+/// tell.
 void allow_neighbours(Warp& w, int lane, const SharedPlace& to, uint32_t bytes) {
   Shadow& s = to.cta->shadow[to.offset >> kShadowShift];
   bool mine = false;
@@ -301,21 +307,25 @@ Action copy_commit(Warp& w, Fragment&, const Instr&, Mask mask) {
 
 /// What has landed becomes a generic write of this moment: a fence.proxy.async before the wait does not
 /// count.
-void observe_small(Warp& w, int lane, uint64_t issued) {
+void observe_small(Warp& w, int lane, uint64_t issued, Moment moment) {
   auto& places = w.small_places[lane];
   Cluster& cluster = *w.cta->cluster;
   uint64_t first = w.small_issued[lane] - places.size();
   ++cluster.tick;
   while (!places.empty() && first < issued) {
     const SmallCopy& p = places.front();
-    cluster.async.operation(p.operation).observed = true;
+    OperationRecord& r = cluster.async.operation(p.operation);
+    r.observed = true;
+    if (r.told.empty() || r.told.back().event != moment.event) r.told.push_back(moment);
     for (uint32_t g = p.offset >> kShadowShift; g <= (p.offset + p.bytes - 1) >> kShadowShift; ++g) {
       Shadow& s = w.cta->shadow[g];
       if (s.async_writer != p.operation) continue;
       s.generic_tick = static_cast<uint32_t>(cluster.tick);
+      s.generic_event = moment.event;
+      s.generic_bytes = 0xffff;
       s.generic_thread = static_cast<uint16_t>(w.index * 32 + lane);
       s.generic_rank = static_cast<uint16_t>(w.cta->rank);
-      s.generic_line = cluster.async.operation(p.operation).line;
+      s.generic_line = r.line;
     }
     places.pop_front();
     ++first;
@@ -346,7 +356,7 @@ Action copy_wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
       need = w.small_issued[lane];
     else if (marks.size() > in.mod[0])
       need = marks[marks.size() - 1 - in.mod[0]];
-    observe_small(w, lane, need);
+    observe_small(w, lane, need, w.now());
     while (!marks.empty() && marks.front() <= need && marks.size() > in.mod[0]) marks.pop_front();
   }
   return Action::next;
@@ -364,10 +374,11 @@ Action copy_arrive(Warp& w, Fragment&, const Instr& in, Mask mask) {
     std::vector<uint32_t> operations;
     for (const SmallCopy& p : w.small_places[lane])
       if (operations.empty() || operations.back() != p.operation) operations.push_back(p.operation);
-    submit(w, &w.small_places[lane], [&w, lane, bar, issued, operations] {
+    Moment moment = w.now();
+    submit(w, &w.small_places[lane], [&w, lane, bar, issued, operations, moment, passed = w.release()] {
       mbarrier_cover(*bar.cta, bar.offset, operations);
-      observe_small(w, lane, issued);
-      mbarrier_arrive(*bar.cta, bar.offset, 1);
+      observe_small(w, lane, issued, moment);
+      mbarrier_arrive(*bar.cta, bar.offset, 1, &passed);
     });
   }
   return Action::next;

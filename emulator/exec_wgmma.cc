@@ -216,8 +216,10 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     f.describe_wait = [] { return std::string("waits for the wgmma groups of its warpgroup"); };
     return Action::wait;
   }
-  for_warpgroup(
-      w, [&](Warp& other) { other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need); });
+  for_warpgroup(w, [&](Warp& other) {
+    other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need);
+    other.wgmma_queue.tell(need, w.now());
+  });
   w.erase_pending([&](const PendingRegisters& p) { return !p.is_tcgen05 && p.sequence <= need; });
   while (w.wgmma_groups.size() > in.mod[0]) w.wgmma_groups.pop_front();
   return Action::next;

@@ -110,6 +110,7 @@ struct Program {
   /// Clusters may influence each other through memory (atomics, volatile or acquiring loads): they then share
   /// one host thread.
   bool clusters_communicate = false;
+  bool reads_global_async = false;  ///< has tensor or bulk copies out of global memory
   bool has_target(std::string_view prefix) const { return target.rfind(prefix, 0) == 0; }
   const Function* find_entry(std::string_view name) const {
     for (const Function& f : functions)

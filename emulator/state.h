@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -19,6 +20,7 @@
 #include "emulator/diagnosis.h"
 #include "emulator/emulator.h"
 #include "emulator/global_memory.h"
+#include "emulator/global_writes.h"
 #include "emulator/mbarrier.h"
 #include "emulator/program.h"
 #include "emulator/shadow.h"
@@ -85,12 +87,16 @@ struct Warp {
   std::unique_ptr<uint8_t[]> registers;
   std::unique_ptr<uint8_t[]> local;  ///< 32 frames
   std::array<Fragment, 32> fragments;
-  uint32_t used = 0;     ///< bit set of fragments
-  uint64_t version = 0;  ///< bumped when lanes exit, move or merge: what converging fragments wait on
+  uint32_t used = 0;             ///< bit set of fragments
+  Clock clock;                   ///< what this warp is entitled to know
+  uint32_t place = 0;            ///< its own in every clock
+  uint32_t known_operation = 0;  ///< the last asynchronous operation found to be known
+  uint64_t version = 0;          ///< bumped when lanes exit, move or merge: what converging fragments wait on
   const GlobalMemory::Allocation* hint = nullptr;
   const Instr* current = nullptr;
 
-  std::array<uint32_t, 32> fence_tick{};  ///< last fence.proxy.async of each lane
+  std::array<uint32_t, 32> fence_tick{};  ///< last fence.proxy.async of each lane, for shared memory
+  std::unique_ptr<GlobalFences> global_fences = std::make_unique<GlobalFences>();
   Mask warpsync_arrived = 0, warpsync_released = 0;
   Mask cluster_arrived = 0;   ///< in the current phase of barrier.cluster
   Mask cluster_may_wait = 0;  ///< arrived in a completed phase, not yet waited
@@ -115,6 +121,17 @@ struct Warp {
   uint64_t last_after_fence = 0;  ///< tick of tcgen05.fence::after_thread_sync
   uint64_t last_before_fence = 0;
 
+  Moment now() const { return {place, clock.of(place)}; }
+  /// What an arrival or an asynchronous operation passes on; what comes later is not part of it.
+  Clock release() {
+    Clock passed = clock;
+    ++clock.at[place];
+    return passed;
+  }
+  /// Release and acquire through memory: atomics, fences, volatile and ordered accesses. One clock a cluster
+  /// stands for all locations, so that no order is missed; some that is not there is assumed.
+  void synchronize_through_memory(bool acquires, bool releases);
+
   template <class T>
   T* reg(const Operand& op);
   const uint8_t* read(const Operand& op) const;
@@ -125,6 +142,7 @@ struct NamedBarrier {
   uint32_t expected = 0;  ///< threads; 0: nobody there
   uint32_t arrived = 0;
   uint64_t generation = 0;
+  Clock arriving, completed;
   uint32_t reduce_count = 0, reduce_and = 1, reduce_or = 0;
   uint32_t result_count = 0, result_and = 0, result_or = 0;
 };
@@ -141,12 +159,17 @@ struct Cta {
   Dim3 ctaid;
   std::vector<uint8_t> smem;
   std::vector<Shadow> shadow;  ///< one a 16 bytes
+  /// Readers of granules that several unordered warps read: (event, line) by place. Index 0 is unused.
+  std::vector<std::vector<std::pair<uint32_t, int32_t>>> reader_sets;
+  std::vector<uint32_t> free_reader_sets;
+  std::unordered_map<uint64_t, uint32_t> acquired_maps;  ///< tick of the tensormap acquire, by address
   std::unordered_map<uint32_t, Mbarrier> mbarriers;
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
   uint64_t barrier_version = 0;
   uint32_t live_threads = 0;
   bool exited = false;
+  bool triggered = false;  ///< griddepcontrol.launch_dependents, or exited
   Tmem tmem;
   int register_pool = 0;  ///< freed by setmaxnreg.dec
   std::vector<int> warp_registers;
@@ -169,13 +192,18 @@ struct Cluster {
   uint64_t events = 0;  ///< anything another thread could notice
   uint64_t tick = 1;    ///< order of accesses and fences
   size_t next_warp = 0;
+  uint32_t next_place = 0;  ///< in clocks
+  Clock memory_clock;
+  GlobalWrites global_writes;
   // barrier.cluster
+  Clock cluster_arriving, cluster_completed;
   uint32_t cluster_arrived = 0;
   uint64_t cluster_phase = 0;
   std::vector<Diagnosis> findings;
   std::map<std::pair<int, int>, size_t> finding_index;
   bool failed = false;
   bool lane_warned = false;
+  bool pause = false;          ///< step returns: the stream may go on
   bool cancel_failed = false;  ///< clusterlaunchcontrol found nothing left
   uint64_t last_event_instructions = 0, last_events = 0;
 
@@ -191,6 +219,9 @@ struct Cluster {
   Cta& cta_of(uint32_t rank) { return *ctas[rank]; }
   void deadlock_report();
 };
+
+/// The CTA no longer holds back the grids that depend on this one.
+void trigger_dependents(Cta& cta);
 
 /// Everything the clusters of one launch share; written before they start, except where noted.
 struct Launch {
@@ -208,9 +239,25 @@ struct Launch {
   /// Clusters not yet started, by slot: clusterlaunchcontrol takes from its own slot's list.
   std::vector<std::deque<uint64_t>> pending;
   std::function<void(const std::string&)> print;
+  /// griddepcontrol: CTAs that have neither asked for the dependents nor exited; as the dependent, whether
+  /// the grid ahead is still running, and what to wait on.
+  std::atomic<uint64_t> ctas_without_trigger{0};
+  bool prerequisite_pending = false;
+  uint64_t prerequisite_done = 0;
+  GlobalWrites global_writes;                              ///< of clusters that communicate
+  std::vector<std::unique_ptr<GlobalFences>> kept_fences;  ///< of finished warps that `global_writes` names
 };
 
 // --- inline helpers ---
+
+inline void Warp::synchronize_through_memory(bool acquires, bool releases) {
+  Clock& memory = cta->cluster->memory_clock;
+  if (acquires) clock.join(memory);
+  if (releases) {
+    memory.join(clock);
+    ++clock.at[place];
+  }
+}
 
 inline void Warp::add_pending(const PendingRegisters& p) {
   size_t slot = p.offset / 64;

@@ -50,9 +50,43 @@ void check_tmem_at_exit(Cta& cta) {
 void finish_tmem_loads(Warp& w) {
   Tmem& tmem = w.cta->tmem;
   uint32_t quarter = static_cast<uint32_t>(w.index) % 4;
+  uint64_t tick = ++w.cta->cluster->tick;
   for (auto [first, count] : w.touched_by_loads)
-    for (uint32_t c = first; c < first + count; ++c) tmem.cell(quarter, c).loads_pending = 0;
+    for (uint32_t c = first; c < first + count; ++c) {
+      Tmem::Cell& cell = tmem.cell(quarter, c);
+      cell.read = {w.now(), tick, static_cast<int32_t>(cell.loads_pending)};
+      cell.loads_pending = 0;
+    }
   w.touched_by_loads.clear();
+}
+
+void check_hand_over(Warp& w, const Cta& cta, uint32_t column, const Tmem::Cell::Access& before,
+                     const char* what) {
+  if (before.moment.event == 0 || before.moment.place == w.place) return;
+  uint32_t warps = w.cta->cluster->launch->warps;
+  uint32_t rank = before.moment.place / warps, warp = before.moment.place % warps;
+  if (!before.moment.known_to(w.clock)) {
+    report_here(
+        w, Severity::race, Check::tmem,
+        fmt::format("column {} of CTA rank {}: nothing orders the {} of warp {} of CTA rank {} at line {} "
+                    "before this",
+                    column, cta.rank, what, warp, rank, before.line));
+    return;
+  }
+  // CUTLASS has the wait and the barrier only, and runs (ptx-facts section 5).
+  const Warp& other = *w.cta->cluster->ctas[rank]->warps[warp];
+  if (other.last_before_fence < before.tick)
+    report_here(
+        w, Severity::warning, Check::tmem,
+        fmt::format("column {} of CTA rank {}: no tcgen05.fence::before_thread_sync follows the {} at line "
+                    "{} before the barrier",
+                    column, cta.rank, what, before.line));
+  if (w.last_after_fence < before.tick)
+    report_here(
+        w, Severity::warning, Check::tmem,
+        fmt::format("column {} of CTA rank {}: no tcgen05.fence::after_thread_sync behind the barrier that "
+                    "follows the {} at line {}",
+                    column, cta.rank, what, before.line));
 }
 
 namespace {
@@ -168,7 +202,7 @@ Action dealloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
     for (uint32_t quarter = 0; quarter < 4; ++quarter)
       for (uint32_t c = a.column; c < a.column + a.columns; ++c) {
         const Tmem::Cell& cell = tmem.cell(quarter, c);
-        if (cell.writer && !cluster.async.operation(cell.writer).is_observed())
+        if (!knows(w, cell.writer))
           report_here(w, Severity::race, Check::tmem,
                       fmt::format("frees tensor memory that the {} at line {} may still write",
                                   cluster.async.operation(cell.writer).what,
@@ -178,6 +212,7 @@ Action dealloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                       fmt::format("frees tensor memory that the tcgen05.ld at line {} still reads: "
                                   "tcgen05.wait::ld is missing",
                                   cell.loads_pending));
+        check_hand_over(w, *w.cta, c, cell.read, "tcgen05.ld");
       }
     tmem.allocations.erase(tmem.allocations.begin() + static_cast<ptrdiff_t>(i));
     ++tmem.version;
@@ -215,15 +250,15 @@ Action commit(Warp& w, Fragment&, const Instr& in, Mask mask) {
     } else {
       targets.push_back(bar.cta);
     }
-    for (Cta* cta : targets) mbarrier_at(*cta, bar.offset);
+    for (Cta* cta : targets) mbarrier_for(w, *cta, bar.offset);
     uint64_t sequence = queue.issued;
     auto describe = [&] {
       return fmt::format("commit to mbarrier {:#x}{}", bar.offset,
                          targets.size() > 1 ? fmt::format(" in {} CTAs", targets.size()) : "");
     };
-    submit_traced(w, &queue, describe, [targets, bar, &queue, sequence] {
+    submit_traced(w, &queue, describe, [targets, bar, &queue, sequence, passed = w.release()] {
       Covered covered{0, &queue, sequence};
-      for (Cta* cta : targets) mbarrier_arrive(*cta, bar.offset, 1, &covered);
+      for (Cta* cta : targets) mbarrier_arrive(*cta, bar.offset, 1, &passed, &covered);
     });
   }
   return Action::next;
@@ -248,8 +283,13 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   }
   Tmem& tmem = w.cta->tmem;
   uint32_t quarter = static_cast<uint32_t>(w.index) % 4;
+  uint64_t tick = ++w.cta->cluster->tick;
   for (auto [first, count] : w.touched_by_stores)
-    for (uint32_t c = first; c < first + count; ++c) tmem.cell(quarter, c).store_pending = 0;
+    for (uint32_t c = first; c < first + count; ++c) {
+      Tmem::Cell& cell = tmem.cell(quarter, c);
+      cell.stored = {w.now(), tick, static_cast<int32_t>(cell.store_pending)};
+      cell.store_pending = 0;
+    }
   w.touched_by_stores.clear();
   return Action::next;
 }

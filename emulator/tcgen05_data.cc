@@ -94,7 +94,7 @@ Action load(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   for_columns(in, a, [&](uint32_t c) {
     Tmem::Cell& cell = tmem.cell(quarter, c);
     if (cluster.launch->check_races) {
-      if (cell.writer && !cluster.async.operation(cell.writer).is_observed())
+      if (!knows(w, cell.writer))
         report_here(w, Severity::race, Check::tmem,
                     fmt::format("reads column {} before the {} at line {} is known to be complete: nobody "
                                 "waited for a commit "
@@ -112,6 +112,7 @@ Action load(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                                   "for the {} at line {}",
                                   c, writer.what, writer.line));
       }
+      check_hand_over(w, *w.cta, c, cell.stored, "tcgen05.st");
       if ((cell.initialised & lanes) != lanes)
         report_here(w, Severity::race, Check::tmem,
                     fmt::format("reads column {}, which was never written since its allocation", c));
@@ -166,7 +167,7 @@ Action store(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   uint32_t lanes = in.mod[0] == k32x32b ? ~0u : a.lane % 32 ? 0xffff0000u : 0xffffu;
   for_columns(in, a, [&](uint32_t c) {
     Tmem::Cell& cell = tmem.cell(quarter, c);
-    if (cluster.launch->check_races && cell.writer && !cluster.async.operation(cell.writer).is_observed())
+    if (cluster.launch->check_races && !knows(w, cell.writer))
       report_here(
           w, Severity::race, Check::tmem,
           fmt::format("writes column {} before the {} at line {} is known to be complete", c,

@@ -153,12 +153,15 @@ void note_accumulator(Warp& w, const Job& job, Cta& cta, uint32_t operation) {
                         cta.rank, cell.store_pending));
       if (cell.writer) {
         const OperationRecord& other = cluster.async.operation(cell.writer);
-        if (other.queue != queue && !other.is_observed())
+        if (other.queue != queue && !knows(w, cell.writer))
           report_here(w, Severity::race, Check::tmem,
                       fmt::format("writes column {} of CTA rank {}, which the {} at line {} of another "
                                   "thread may still write",
                                   c, cta.rank, other.what, other.line));
       }
+      check_hand_over(w, cta, c, cell.read, "tcgen05.ld");
+      check_hand_over(w, cta, c, cell.stored, "tcgen05.st");
+      cell.read = cell.stored = {};
       cell.initialised |= lanes;
       cell.writer = operation;
     }
@@ -249,6 +252,7 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
                 w, Severity::race, Check::tmem,
                 fmt::format("reads A from column {}, whose tcgen05.st at line {} has no tcgen05.wait::st", c,
                             cell.store_pending));
+          check_hand_over(w, *cta, c, cell.stored, "tcgen05.st");
           if (cell.initialised != ~0u)
             report_here(w, Severity::race, Check::tmem,
                         fmt::format("reads A from column {}, which was not written", c));

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/clock.h"
+
 namespace gemmtune::emulator {
 
 constexpr int kTmemLanes = 128, kTmemColumns = 512;
@@ -32,6 +34,13 @@ struct Tmem {
     uint32_t initialised = 0;    ///< lanes written since allocation
     uint32_t store_pending = 0;  ///< PTX line of a tcgen05.st without wait::st
     uint32_t loads_pending = 0;  ///< PTX line of a tcgen05.ld without wait::ld
+    /// The last wait::ld and wait::st of this column since an mma wrote it.
+    struct Access {
+      Moment moment;
+      uint64_t tick = 0;
+      int32_t line = 0;  ///< of the ld or st
+    };
+    Access read, stored;
   };
   std::vector<Cell> cells;  ///< [quarter * 512 + column]
 

@@ -128,6 +128,21 @@ TEST(Cluster, PlainSharedAccessMayNotReachAPeer) {
   EXPECT_NE(r.text().find("may only reach its own CTA (rank 0)"), std::string::npos) << r.text();
 }
 
+// Seen in compiled kernels: every lane maps its own number, the lanes of real ranks use the result. On an
+// H200 the instruction only puts the rank into the address.
+TEST(Cluster, MapaOfARankThatIsNotThere) {
+  const std::string map = R"(
+  .reg .b32 s, v, lane, rank; .reg .pred p; mov.u32 s, raw; mov.u32 lane, %laneid;
+  mapa.shared::cluster.u32 v, s, lane; getctarank.shared::cluster.u32 rank, v; setp.ne.u32 p, rank, lane; @p trap;
+)";
+  const std::string end = " barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
+  LaunchResult r = run_text(map + "setp.lt.u32 p, lane, 2; @p st.shared::cluster.u32 [v], lane;" + end,
+                            {2, 1, 1}, {2, 1, 1});
+  EXPECT_TRUE(r.clean()) << r.text();
+  r = run_text(map + "st.shared::cluster.u32 [v], lane;" + end, {2, 1, 1}, {2, 1, 1});
+  EXPECT_NE(r.text().find("names CTA rank 2 of a cluster of 2"), std::string::npos) << r.text();
+}
+
 TEST(Cluster, PeerThatHasExited) {
   LaunchResult r = run_text(R"(
   .reg .b32 s, v, i; .reg .pred p; mov.u32 s, raw; mov.u32 v, %cluster_ctarank; setp.eq.u32 p, v, 1; @p bra E;

@@ -33,6 +33,10 @@ FILLED: fence.proxy.async.shared::cta; bar.sync 0;
   mbarrier.init.shared::cta.b64 [bar], 1;
   fence.mbarrier_init.release.cluster;
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], tx;
+  { .reg .b64 policy; mov.u64 policy, 0;
+  cp.async.bulk.prefetch.tensor.)" +
+         std::to_string(rank) + "d.L2.global.tile.L2::cache_hint [map, " + coordinates +
+         R"(], policy; }
   cp.async.bulk.tensor.)" +
          std::to_string(rank) + "d.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [map, " +
          coordinates + R"(], [bar];

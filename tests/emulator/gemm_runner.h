@@ -32,6 +32,7 @@ struct GemmCase {
   bool normal_fill = false;  ///< else small integers
   uint64_t instruction_limit = 0;
   uint32_t smem_bytes = 0;  ///< 0: what the kernel needs
+  uint32_t box_k = 64;      ///< depth of the tensor maps' boxes
 };
 
 struct GemmResult {
@@ -73,7 +74,7 @@ inline GemmResult run_gemm(const GemmCase& g) {
     map.address = address;
     map.dims = {g.k, rows};
     map.strides_bytes = {g.k * 2ull};
-    map.box = {64, box_rows};
+    map.box = {g.box_k, box_rows};
     map.swizzle = TensorSwizzle::b128;
     return encode_tensor_map(map);
   };
