@@ -48,6 +48,11 @@ std::function<void(const LaunchResult&)>& launch_observer() {
   return observer;
 }
 
+LaunchResult observed(LaunchResult result) {
+  if (launch_observer()) launch_observer()(result);
+  return result;
+}
+
 }  // namespace
 
 std::string_view name(SchedulePolicy policy) {
@@ -126,9 +131,7 @@ LaunchResult Device::launch(Module& module, const LaunchConfig& config) {
   Grid grid(module, config, memory_.get());
   if (!grid.refused().empty()) return refusal(config.kernel, grid.refused());
   grid.run();
-  LaunchResult result = grid.result();
-  if (launch_observer()) launch_observer()(result);
-  return result;
+  return observed(grid.result());
 }
 
 std::vector<LaunchResult> Device::launch_stream(std::span<const StreamLaunch> launches) {
@@ -137,9 +140,7 @@ std::vector<LaunchResult> Device::launch_stream(std::span<const StreamLaunch> la
   auto finish = [&] {
     while (ahead && ahead->take_turn()) {
     }
-    if (!ahead) return;
-    results.push_back(ahead->result());
-    if (launch_observer()) launch_observer()(results.back());
+    if (ahead) results.push_back(observed(ahead->result()));
     ahead.reset();
   };
   for (const StreamLaunch& next : launches) {
