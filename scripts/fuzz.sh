@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with clang and runs each for SECONDS (60), from the inputs under tests/fuzz and the kernels
 # under tests/emulator. An input that crashes, hangs or takes too much memory ends it with status 1 and is left in
-# $BUILD_DIR-fuzz/found; once it is fixed, it belongs into tests/fuzz/corpus. Without clang it says so and ends well.
+# $BUILD_DIR-fuzz/found; once it is fixed, it belongs into its corpus. Without clang it says so and ends well.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$SOURCE_DIR"
 seconds=${1:-60}
@@ -22,11 +22,20 @@ folder=$BUILD_DIR-fuzz
 configure "$folder" -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O1 -g1" "-DCMAKE_CXX_COMPILER=$clang" -- \
   -DGEMMTUNE_FUZZ=ON -DBUILD_TESTING=OFF
 build "$folder" fuzz_ptx
-mkdir -p "$folder/found" "$folder/grown"
-log=$folder/log/fuzz_ptx.log
-say "fuzz_ptx for $seconds s"
-"$folder/tests/fuzz/fuzz_ptx" -max_total_time="$seconds" -max_len=12000 -timeout=20 -rss_limit_mb=3000 -print_final_stats=1 \
-  -dict=tests/fuzz/ptx.dict -artifact_prefix="$folder/found/" "$folder/grown" tests/fuzz/corpus tests/emulator/kernels \
-  >"$log" 2>&1 ||
-  { tail -n 40 "$log" >&2; die "fuzz_ptx found something, see $(shown "$folder/found")"; }
-say "fuzz_ptx: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
+build "$folder" fuzz_launch
+mkdir -p "$folder/found"
+
+# fuzz TARGET MAX_LEN SEEDS...
+fuzz() {
+  local target=$1 max_len=$2
+  local log=$folder/log/$target.log grown=$folder/grown/$target dict=tests/fuzz/${target#fuzz_}.dict
+  shift 2
+  mkdir -p "$grown"
+  say "$target for $seconds s"
+  "$folder/tests/fuzz/$target" -max_total_time="$seconds" -max_len="$max_len" -timeout=20 -rss_limit_mb=3000 \
+    -print_final_stats=1 -dict="$dict" -artifact_prefix="$folder/found/" "$grown" "$@" >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; die "$target found something, see $(shown "$folder/found")"; }
+  say "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
+}
+fuzz fuzz_ptx 12000 tests/fuzz/corpus_ptx tests/emulator/kernels
+fuzz fuzz_launch 4000 tests/fuzz/corpus_launch

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs all tests through ctest, whose summary, with the tests that were skipped,
-# closes the output. Before that: the layout of the sources (clang-format), and with --sanitize or CI=true the unit
-# tests under the address and undefined-behaviour sanitizers. Other arguments go to that last ctest, e.g. -L unit.
+# closes the output. Before that: the layout of the sources (clang-format), and with --sanitize or CI=true the unit and
+# emulator tests under the address and undefined-behaviour sanitizers and half a minute of each fuzz target. Other arguments go to that last ctest, e.g. -L unit.
 # BUILD_DIR overrides the build folder (build); the sanitizers build in $BUILD_DIR-sanitize.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$SOURCE_DIR"
@@ -12,6 +12,7 @@ failed=()
 
 # shellcheck disable=SC2086   # a list
 need_packages $BUILD_NEEDS $TEST_NEEDS
+if [ "${CI:-}" = true ]; then need_packages clang:clang++; fi   # elsewhere fuzzing is skipped without it
 check_build_tools
 folder=$(bash scripts/toolkit.sh)
 say "CUDA toolkit: $(shown "$folder")"
@@ -46,12 +47,14 @@ check_layout() {
 check_layout || failed+=("layout")
 
 if [ "$sanitize" = yes ]; then
-  configure "$BUILD_DIR-sanitize" -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O0 -g1" -DGEMMTUNE_SANITIZE=ON -- \
+  configure "$BUILD_DIR-sanitize" -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O1 -g1" -DGEMMTUNE_SANITIZE=ON -- \
     -DBUILD_TESTING=ON
   build "$BUILD_DIR-sanitize" all
-  say "unit tests under the sanitizers"
-  ctest --test-dir "$BUILD_DIR-sanitize" -L '^unit$' --no-tests=error --output-on-failure -j "$JOBS" </dev/null ||
-    failed+=("sanitizers")
+  say "unit and emulator tests under the sanitizers"
+  # Not the emulator's long ones: whole variants, whose code the others reach too.
+  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^Families\.' --no-tests=error --output-on-failure \
+    -j "$JOBS" </dev/null || failed+=("sanitizers")
+  bash scripts/fuzz.sh 30 || failed+=("fuzzing")
 fi
 
 configure "$BUILD_DIR" -DCMAKE_BUILD_TYPE=Release -- -DBUILD_TESTING=ON

@@ -31,6 +31,7 @@ TEST(LaunchFile, SaysWhatIsWrong) {
       {"[]", "f.json: expected an object"},
       {"{}", "f.json: 'grid' is missing"},
       {"nonsense", "f.json: not JSON"},
+      {R"({"grid": 1e999})", "f.json: not JSON"},
       {launch(R"({"shape": [1]})"), "f.json.buffers.a: 'type' is missing"},
       {launch(R"({"type": "f17", "shape": [1]})"),
        "f.json.buffers.a.type: unknown 'f17' (did you mean 'f16'?)"},
