@@ -1,8 +1,7 @@
-// cp.async.bulk, its tensor forms, cp.reduce.async.bulk, bulk groups, tensormap.* (ptx-facts 1.3).
-#include <fmt/format.h>
+// Tensor copies and bulk groups; what they share with other bulk copies (ptx-facts 1.3).
+#include "emulator/exec_bulk.h"
 
-#include "emulator/exec.h"
-#include "emulator/tma.h"
+#include <fmt/format.h>
 
 namespace gemmtune::emulator {
 
@@ -20,10 +19,6 @@ void check_bulk_at_exit(Warp& w, Mask lanes) {
   }
 }
 
-namespace {
-
-using Copy = ThreadGroups::Copy;
-
 TensorMap map_at(Warp& w, int lane, uint64_t address) {
   if (address % 64)
     throw Fault(Check::misaligned, fmt::format("tensor map at {:#x} is not aligned to 64 bytes", address));
@@ -34,16 +29,6 @@ TensorMap map_at(Warp& w, int lane, uint64_t address) {
   return map;
 }
 
-// --- loads ---
-
-/// The CTAs that get the data and the barriers that are signalled for each.
-struct Target {
-  Cta* cta;
-  Cta* barrier_cta;
-};
-
-/// mod: [0] rank, [1] multicast, [2] cta_group (0 none), [3] own shared only.
-/// Operands: dst, map, coordinates, mbar, cta mask.
 std::vector<Target> targets_of(Warp& w, const SharedPlace& dst, const SharedPlace& bar, bool multicast,
                                uint32_t ctas, bool pair) {
   Cluster& cluster = *w.cta->cluster;
@@ -90,6 +75,27 @@ void check_target(const Target& t, uint32_t offset, uint32_t bytes) {
     throw Fault(Check::peer_exit, fmt::format("the copy goes to CTA rank {}, which has exited", t.cta->rank));
 }
 
+void submit_store(Warp& w, int lane, uint32_t op, const std::string& what, std::function<void()> read,
+                  std::function<void()> write) {
+  auto copy = std::make_shared<ThreadGroups::Copy>();
+  copy->operation = op;
+  w.bulk_groups[lane].open.push_back(copy);
+  auto describe_read = [&] { return fmt::format("{}: read", what); };
+  auto describe_write = [&] { return fmt::format("{}: write", what); };
+  submit_traced(w, copy.get(), describe_read, [&w, copy, read] {
+    read();
+    copy->read = true;
+    ++w.async_version;
+  });
+  submit_traced(w, copy.get(), describe_write, [&w, copy, write] {
+    write();
+    copy->written = true;
+    ++w.async_version;
+  });
+}
+
+namespace {
+
 std::array<int32_t, 5> coordinates(Warp& w, const Instr& in, int first, int lane) {
   std::array<int32_t, 5> c{};
   for (uint32_t i = 0; i < in.mod[0]; ++i)
@@ -97,6 +103,8 @@ std::array<int32_t, 5> coordinates(Warp& w, const Instr& in, int first, int lane
   return c;
 }
 
+/// mod: [0] rank, [1] multicast, [2] cta_group (0 none), [3] own shared only.
+/// Operands: dst, map, coordinates, mbar, cta mask.
 Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
   int rank = static_cast<int>(in.mod[0]);
   for (Mask m = mask; m; m &= m - 1) {
@@ -141,28 +149,6 @@ Action tensor_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
     });
   }
   return Action::next;
-}
-
-// --- stores ---
-
-/// Reads shared memory in one task, writes in a second one; the copy belongs to the lane's open group.
-void submit_store(Warp& w, int lane, uint32_t op, const std::string& what, std::function<void()> read,
-                  std::function<void()> write) {
-  auto copy = std::make_shared<Copy>();
-  copy->operation = op;
-  w.bulk_groups[lane].open.push_back(copy);
-  auto describe_read = [&] { return fmt::format("{}: read", what); };
-  auto describe_write = [&] { return fmt::format("{}: write", what); };
-  submit_traced(w, copy.get(), describe_read, [&w, copy, read] {
-    read();
-    copy->read = true;
-    ++w.async_version;
-  });
-  submit_traced(w, copy.get(), describe_write, [&w, copy, write] {
-    write();
-    copy->written = true;
-    ++w.async_version;
-  });
 }
 
 /// mod: [0] rank, [1] reduction + 1 or 0. Operands: map, coordinates, src.
@@ -236,136 +222,6 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   return Action::next;
 }
 
-// --- one-dimensional ---
-
-uint32_t bulk_size(Warp& w, const Operand& op, int lane) {
-  uint32_t bytes = static_cast<uint32_t>(lane_value(w, op, lane));
-  if (bytes % 16)
-    throw Fault(Check::misaligned, fmt::format("bulk copy of {} bytes, not a multiple of 16", bytes));
-  return bytes;
-}
-
-void check_16(uint64_t address) {
-  if (address % 16)
-    throw Fault(Check::misaligned, fmt::format("bulk copy: address {:#x} is not a multiple of 16", address));
-}
-
-/// Global to shared. mod: [1] multicast, [3] own shared only. Operands: dst, src, size, mbar, cta mask.
-Action bulk_load(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  for (Mask m = mask; m; m &= m - 1) {
-    int lane = first_lane(m);
-    uint32_t bytes = bulk_size(w, in.ops[2], lane);
-    SharedPlace dst = shared_cta(w, lane_address(w, in.ops[0], lane), in.mod[3]);
-    uint64_t source = lane_address(w, in.ops[1], lane);
-    check_16(dst.offset);
-    check_16(source);
-    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[3], lane), false);
-    uint32_t ctas = in.mod[1] ? static_cast<uint32_t>(lane_value(w, in.ops[4], lane)) & 0xffff : 0;
-    std::vector<Target> targets = targets_of(w, dst, bar, in.mod[1], ctas, false);
-    const uint8_t* from = bytes ? global_place(w, source, bytes, false) : nullptr;
-    check_async_global_read(w, lane, source, bytes, "bulk copy");
-    uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
-    for (const Target& t : targets) {
-      check_target(t, dst.offset, bytes);
-      mbarrier_for(w, *t.barrier_cta, bar.offset);
-      if (bytes) note_async_write(w, *t.cta, dst.offset, bytes, op);
-    }
-    auto describe = [&] {
-      return fmt::format("bulk copy of {} bytes to {:#x}, mbarrier {:#x}", bytes, dst.offset, bar.offset);
-    };
-    submit_traced(w, nullptr, describe, [=, passed = w.release()] {
-      for (const Target& t : targets) {
-        if (bytes) std::memcpy(t.cta->smem.data() + dst.offset, from, bytes);
-        Covered covered{op, nullptr, 0};
-        mbarrier_complete_tx(*t.barrier_cta, bar.offset, bytes, &passed, &covered);
-      }
-    });
-  }
-  return Action::next;
-}
-
-/// Own shared memory to a CTA of the cluster. mod: [1] reduction + 1, [2] its type. Operands: dst, src, size,
-/// mbar.
-Action bulk_exchange(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  for (Mask m = mask; m; m &= m - 1) {
-    int lane = first_lane(m);
-    uint32_t bytes = bulk_size(w, in.ops[2], lane);
-    SharedPlace dst = shared_place(w, lane_address(w, in.ops[0], lane), bytes, false);
-    SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), bytes, true);
-    SharedPlace bar = shared_cta(w, lane_address(w, in.ops[3], lane), false);
-    check_16(dst.offset);
-    check_16(src.offset);
-    if (bar.cta != dst.cta)
-      throw Fault(Check::mbarrier, "the barrier of a bulk copy must lie in the destination's CTA");
-    mbarrier_for(w, *bar.cta, bar.offset);
-    uint32_t op = w.cta->cluster->async.add_operation("bulk copy", in.line, w.cta->rank, w.index, nullptr);
-    if (!bytes) continue;
-    note_async_read(w, lane, *src.cta, src.offset, bytes, op);
-    note_async_write(w, *dst.cta, dst.offset, bytes, op);
-    uint32_t reduce = in.mod[1];
-    ScalarType type = static_cast<ScalarType>(in.mod[2]);
-    auto describe = [&] { return fmt::format("bulk copy of {} bytes between CTAs", bytes); };
-    submit_traced(w, nullptr, describe, [=, passed = w.release()] {
-      uint8_t* to = dst.cta->smem.data() + dst.offset;
-      const uint8_t* from = src.cta->smem.data() + src.offset;
-      if (!reduce) {
-        std::memmove(to, from, bytes);
-      } else {
-        uint32_t size = static_cast<uint32_t>(size_bytes(type));
-        for (uint32_t i = 0; i < bytes; i += size) {
-          uint64_t old = 0, b = 0;
-          std::memcpy(&old, to + i, size);
-          std::memcpy(&b, from + i, size);
-          uint64_t now = atomic_value(reduce - 1, type, old, b, 0);
-          std::memcpy(to + i, &now, size);
-        }
-      }
-      Covered covered{op, nullptr, 0};
-      mbarrier_complete_tx(*bar.cta, bar.offset, bytes, &passed, &covered);
-    });
-  }
-  return Action::next;
-}
-
-/// Shared to global. mod: [1] reduction + 1, [2] its type. Operands: dst, src, size.
-Action bulk_store(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  for (Mask m = mask; m; m &= m - 1) {
-    int lane = first_lane(m);
-    uint32_t bytes = bulk_size(w, in.ops[2], lane);
-    if (!bytes) continue;
-    uint64_t target = lane_address(w, in.ops[0], lane);
-    check_16(target);
-    SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), bytes, true);
-    check_16(src.offset);
-    uint8_t* to = global_place(w, target, bytes, true);
-    uint32_t op = w.cta->cluster->async.add_operation("bulk store", in.line, w.cta->rank, w.index, nullptr);
-    note_async_read(w, lane, *src.cta, src.offset, bytes, op);
-    auto data = std::make_shared<std::vector<uint8_t>>(bytes);
-    uint32_t reduce = in.mod[1];
-    ScalarType type = static_cast<ScalarType>(in.mod[2]);
-    submit_store(
-        w, lane, op, fmt::format("bulk store of {} bytes from {:#x}", bytes, src.offset),
-        [=] { std::memcpy(data->data(), src.cta->smem.data() + src.offset, bytes); },
-        [=] {
-          if (!reduce) {
-            std::memcpy(to, data->data(), bytes);
-            return;
-          }
-          uint32_t size = static_cast<uint32_t>(size_bytes(type));
-          for (uint32_t i = 0; i < bytes; i += size) {
-            uint64_t old = 0, b = 0;
-            std::memcpy(&old, to + i, size);
-            std::memcpy(&b, data->data() + i, size);
-            uint64_t now = atomic_value(reduce - 1, type, old, b, 0);
-            std::memcpy(to + i, &now, size);
-          }
-        });
-  }
-  return Action::next;
-}
-
-Action nothing(Warp&, Fragment&, const Instr&, Mask) { return Action::next; }
-
 Action prefetch_tensor(Warp& w, Fragment&, const Instr& in, Mask mask) {
   int lane = first_lane(mask);
   TensorMap map = map_at(w, lane, lane_address(w, in.ops[0], lane));
@@ -434,66 +290,6 @@ void decode_tensor(Decode& d, bool reduce, bool prefetch) {
   d.module.program().reads_global_async = true;
 }
 
-void decode_bulk(Decode& d, bool reduce) {
-  if (d.has("prefetch") && d.take("tensor")) {
-    d.take("prefetch");
-    decode_tensor(d, false, true);
-    return;
-  }
-  bool hint = d.take("L2::cache_hint");
-  if (d.take("prefetch")) {
-    d.need_one_of({"L2"});
-    d.need_one_of({"global"});
-    d.need_count(hint ? 3 : 2, hint ? 3 : 2);
-    d.address(d.parsed(0));
-    d.src(d.parsed(1), 4);
-    d.out.run = nothing;
-    return;
-  }
-  if (reduce) {
-    d.out.mod[1] = static_cast<uint32_t>(d.need_one_of(kReductions)) + 1;
-    d.take("noftz");
-    d.out.mod[2] = static_cast<uint32_t>(d.need_type());
-  }
-  if (d.take("bulk_group")) {
-    d.need_one_of({"global"});
-    d.need_one_of({"shared::cta"});
-    d.need_count(hint ? 4 : 3, hint ? 4 : 3);
-    d.address(d.parsed(0));
-    d.address(d.parsed(1));
-    d.src(d.parsed(2), 4);
-    d.out.run = bulk_store;
-    if (reduce) d.module.program().clusters_communicate = true;
-    return;
-  }
-  d.need_one_of({"mbarrier::complete_tx::bytes"});
-  bool from_global = d.take("global");
-  bool multicast = d.take("multicast::cluster");
-  bool cluster = d.take("shared::cluster"), own = d.take("shared::cta");
-  if (from_global) {
-    if (reduce || cluster == own) d.fail("unknown form of bulk copy");
-    d.out.mod[1] = multicast;
-    d.out.mod[3] = own;
-    size_t n = 4 + (multicast ? 1 : 0) + (hint ? 1 : 0);
-    d.need_count(n, n);
-    d.address(d.parsed(0));
-    d.address(d.parsed(1));
-    d.src(d.parsed(2), 4);
-    d.address(d.parsed(3));
-    if (multicast) d.src_at_least(d.parsed(4), 4);
-    d.out.run = bulk_load;
-    d.module.program().reads_global_async = true;
-    return;
-  }
-  if (!cluster || !own) d.fail("unknown form of bulk copy");
-  d.need_count(4, 4);
-  d.address(d.parsed(0));
-  d.address(d.parsed(1));
-  d.src(d.parsed(2), 4);
-  d.address(d.parsed(3));
-  d.out.run = bulk_exchange;
-}
-
 void decode_cp(Decode& d) {
   if (!d.has("async")) d.fail("only cp.async and cp.reduce.async are known");
   if (!d.has("bulk")) {
@@ -519,143 +315,10 @@ void decode_cp(Decode& d) {
     decode_tensor(d, reduce, d.take("prefetch"));
     return;
   }
-  decode_bulk(d, reduce);
-}
-
-// --- tensormap.replace, tensormap.cp_fenceproxy ---
-
-enum Field : uint32_t {
-  kAddress,
-  kRank,
-  kBox,
-  kDim,
-  kStride,
-  kElementStride,
-  kElementType,
-  kInterleave,
-  kSwizzle,
-  kFill
-};
-const std::initializer_list<std::string_view> kFields = {
-    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
-    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
-
-/// mod: [0] field, [1] ordinal, [2] shared. Operands: map, value.
-Action replace(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  int lane = first_lane(mask);
-  uint64_t address = lane_address(w, in.ops[0], lane);
-  if (in.mod[2]) address = kSharedWindow | plain_shared(address);
-  uint8_t* bytes = generic_place(w, lane, address, 128, true);
-  TensorMap map;
-  // Fields are replaced one by one, so an inconsistent state in between is allowed.
-  std::string why = decode_tensor_map(bytes, map);
-  if (why == "these 128 bytes are no encoded tensor map") throw Fault(Check::tensor_map, why);
-  uint64_t v = lane_value(w, in.ops[1], lane);
-  uint32_t i = in.mod[1];
-  switch (in.mod[0]) {
-    case kAddress:
-      map.address = v;
-      break;
-    case kRank:
-      map.rank = static_cast<uint32_t>(v) + 1;
-      break;
-    case kBox:
-      map.box[i] = static_cast<uint32_t>(v);
-      break;
-    case kDim:
-      map.dims[i] = v == 0 ? 1ull << 32 : v;
-      break;
-    case kStride:
-      map.strides_bytes[i] = v;
-      break;
-    case kElementStride:
-      map.element_strides[i] = static_cast<uint32_t>(v);
-      break;
-    case kElementType: {
-      // The instruction counts otherwise than cuda.h from here on: .f32.ftz, .f64, .bf16, .tf32, .tf32.ftz, 4
-      // and 6 bits.
-      static constexpr TensorType kFrom8[] = {
-          TensorType::f32_ftz,  TensorType::f64,       TensorType::bf16,       TensorType::tf32,
-          TensorType::tf32_ftz, TensorType::u4_align8, TensorType::u4_align16, TensorType::u6_align16};
-      if (v > 15) throw Fault(Check::tensor_map, fmt::format("element type {} is not 0 to 15", v));
-      map.type = v < 8 ? static_cast<TensorType>(v) : kFrom8[v - 8];
-      break;
-    }
-    case kInterleave:
-      map.interleave = static_cast<TensorInterleave>(v);
-      break;
-    case kSwizzle:
-      map.swizzle = static_cast<TensorSwizzle>(v);
-      break;
-    default:
-      map.nan_fill = v != 0;
-      break;
-  }
-  TensorMapBytes out;
-  try {
-    out = encode_tensor_map(map);
-  } catch (const std::invalid_argument& error) {
-    throw Fault(Check::tensor_map, error.what());
-  }
-  std::memcpy(bytes, out.data(), 128);
-  return Action::next;
-}
-
-/// Copies 128 bytes from shared to global memory with a tensormap proxy fence.
-Action copy_map(Warp& w, Fragment& f, const Instr& in, Mask mask) {
-  if (!aligned(w, f, mask)) return Action::wait;
-  int lane = first_lane(mask);
-  SharedPlace src = shared_place(w, lane_address(w, in.ops[1], lane), 128, true);
-  uint64_t target = lane_address(w, in.ops[0], lane);
-  std::memcpy(global_place(w, target, 128, true), src.cta->smem.data() + src.offset, 128);
-  note_global_write(w, lane, target, 128);
-  // It is a release by itself.
-  w.global_fences->tensormap[static_cast<size_t>(lane)] = static_cast<uint32_t>(++w.cta->cluster->tick);
-  ++w.cta->cluster->tick;
-  return Action::next;
-}
-
-void decode_tensormap(Decode& d) {
-  if (d.take("cp_fenceproxy")) {
-    d.need_one_of({"global"});
-    d.need_one_of({"shared::cta"});
-    d.need_one_of({"tensormap::generic"});
-    d.need_one_of({"release"});
-    d.drop({"cta", "cluster", "gpu", "sys", "sync", "aligned"});
-    d.need_count(3, 3);
-    d.address(d.parsed(0));
-    d.address(d.parsed(1));
-    if (d.immediate(d.parsed(2)) != 128) d.fail("the size must be 128");
-    d.out.run = copy_map;
-    return;
-  }
-  d.need_one_of({"replace"});
-  d.need_one_of({"tile"});
-  d.out.mod[0] = static_cast<uint32_t>(d.need_one_of(kFields));
-  d.out.mod[2] = d.take_one_of({"global", "shared::cta", "shared"}) >= 1;
-  d.need_one_of({"b1024"});
-  ScalarType t = d.need_type();
-  bool ordinal = d.out.mod[0] >= kBox && d.out.mod[0] <= kElementStride;
-  d.need_count(ordinal ? 3 : 2, ordinal ? 3 : 2);
-  if (ordinal) {
-    int64_t i = d.immediate(d.parsed(1));
-    if (i < 0 || i >= (d.out.mod[0] == kStride ? 4 : 5)) d.fail("the ordinal is out of range");
-    d.out.mod[1] = static_cast<uint32_t>(i);
-  }
-  d.address(d.parsed(0));
-  d.src(d.parsed(d.count() - 1), size_bytes(t));
-  d.out.run = replace;
+  decode_linear_copy(d, reduce);
 }
 
 }  // namespace
-
-Action check_tensor_map_address(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  int lane = first_lane(mask);
-  uint64_t address = lane_address(w, in.ops[0], lane);
-  // prefetch.param.tensormap takes an offset in the parameters.
-  map_at(w, lane, address >> kWindowShift ? address : kParamWindow | address);
-  return Action::next;
-}
 
 void register_bulk_copy(OpcodeTable& t) {
   t["cp"] = decode_cp;

@@ -1,55 +1,13 @@
 // Floating-point arithmetic (PTX ISA 9.7.3 to 9.7.5), and the opcodes shared with integers.
-#include <cfenv>
-#include <cmath>
-#include <limits>
+#include "emulator/exec_float.h"
 
-#include "emulator/exec.h"
 #include "emulator/numeric.h"
 #include "gemm/dtype.h"
 
 namespace gemmtune::emulator {
-
-void decode_integer_add(Decode&);
-void decode_integer_sub(Decode&);
-void decode_integer_mul(Decode&);
-void decode_integer_mad(Decode&);
-void decode_integer_div(Decode&);
-void decode_integer_min(Decode&);
-void decode_integer_max(Decode&);
-void decode_integer_abs(Decode&);
-void decode_integer_neg(Decode&);
-
 namespace {
 
-// Instr::mod of this file: [0] flags, [1] rounding, [2] which function (for the approximations).
-constexpr uint32_t kFtz = 1, kSat = 2, kNan = 4, kRelu = 8, kXorsign = 16;
-
-float flush(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0f, v) : v; }
-
-template <class T>
-T canonical(T v) {
-  return v;
-}
-template <>
-float canonical(float v) {
-  return std::isnan(v) ? std::bit_cast<float>(0x7fffffffu) : v;
-}
-
-template <class T>
-T saturate(T v) {
-  return std::isnan(v) ? T{0} : v < 0 ? T{0} : v > 1 ? T{1} : v;
-}
-
-/// Directed rounding is rare: the host's mode is switched for one operation.
-template <class T, class F>
-__attribute__((noinline)) T rounded(uint32_t mode, F f) {
-  static constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-  int before = std::fegetround();
-  std::fesetround(kModes[mode]);
-  volatile T result = f();
-  std::fesetround(before);
-  return result;
-}
+using namespace floating;
 
 struct Add {
   template <class T>
@@ -258,29 +216,9 @@ Action half(Warp& w, Fragment&, const Instr& in, Mask mask) {
   return Action::next;
 }
 
-void operands(Decode& d, ScalarType t, size_t n) {
-  d.need_count(n + 1, n + 1);
-  d.dst(d.parsed(0), std::max(4, size_bytes(t)), false);
-  for (size_t i = 1; i <= n; ++i) d.src_as(d.parsed(i), t);
-}
+}  // namespace
 
-enum class Kind { integer, f32, f64, half, pair };
-Kind kind_of(Decode& d) {
-  if (d.has("f16") || d.has("f16x2") || d.has("bf16") || d.has("bf16x2")) return Kind::half;
-  if (d.has("f32x2")) return Kind::pair;
-  if (d.has("f32")) return Kind::f32;
-  if (d.has("f64")) return Kind::f64;
-  return Kind::integer;
-}
-
-void flags_of(Decode& d) {
-  if (d.take("ftz")) d.out.mod[0] |= kFtz;
-  if (d.take("sat")) d.out.mod[0] |= kSat;
-  int rounding = d.take_one_of({"rn", "rz", "rm", "rp"});
-  d.out.mod[1] = rounding < 0 ? 0 : static_cast<uint32_t>(rounding);
-}
-
-void decode_half(Decode& d, int op, size_t n) {
+void floating::decode_half(Decode& d, int op, size_t n) {
   flags_of(d);
   if (d.take("relu")) d.out.mod[0] |= kRelu;
   if (d.take("NaN")) d.out.mod[0] |= kNan;
@@ -295,6 +233,8 @@ void decode_half(Decode& d, int op, size_t n) {
   d.out.mod[4] = packed ? 2 : 1;
   if ((d.out.mod[0] & kRelu) && op > 3) d.fail(".relu is not supported here");
 }
+
+namespace {
 
 template <class Exact, class Fast, int kOp>
 void decode_arithmetic(Decode& d, void (*integer)(Decode&)) {
@@ -385,239 +325,6 @@ void decode_div(Decode& d) {
     d.fail("type is not supported here");
 }
 
-// --- min, max ---
-template <class T, bool kMax>
-Action compare(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  uint8_t* d = dst_of(w, in.ops[0]);
-  const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]);
-  int extra = in.op_count == 4;
-  const uint8_t* c = extra ? w.read(in.ops[3]) : nullptr;
-  auto pick = [&](T x, T y) -> T {
-    if (std::isnan(x) || std::isnan(y)) {
-      if ((in.mod[0] & kNan) || (std::isnan(x) && std::isnan(y)))
-        return canonical(std::numeric_limits<T>::quiet_NaN());
-      return std::isnan(x) ? y : x;
-    }
-    T sign = in.mod[0] & kXorsign ? std::copysign(T{1}, x) * std::copysign(T{1}, y) : T{0};
-    if (in.mod[0] & kXorsign) x = std::fabs(x), y = std::fabs(y);
-    T v = x == y ? (std::signbit(x) == kMax ? y : x) : (x < y) == !kMax ? x : y;
-    return in.mod[0] & kXorsign ? std::copysign(v, sign) : v;
-  };
-  for_lanes(mask, [&](int l) {
-    T x = get<T>(a, l), y = get<T>(b, l);
-    if constexpr (sizeof(T) == 4)
-      if (in.mod[0] & kFtz) x = flush(x), y = flush(y);
-    T v = pick(x, y);
-    if (c) v = pick(v, get<T>(c, l));
-    set<T>(d, l, v);
-  });
-  return Action::next;
-}
-
-template <bool kMax>
-void decode_min_max(Decode& d) {
-  Kind kind = kind_of(d);
-  if (kind == Kind::integer) {
-    (kMax ? decode_integer_max : decode_integer_min)(d);
-    return;
-  }
-  if (kind == Kind::half) {
-    decode_half(d, kMax ? 5 : 4, 2);
-    return;
-  }
-  flags_of(d);
-  if (d.take("NaN")) d.out.mod[0] |= kNan;
-  if (d.take("xorsign")) {
-    d.take("abs");
-    d.out.mod[0] |= kXorsign;
-  }
-  ScalarType t = d.need_type();
-  d.need_count(3, 4);
-  operands(d, t, d.count() - 1);
-  if (kind == Kind::f32)
-    d.out.run = compare<float, kMax>;
-  else if (kind == Kind::f64)
-    d.out.run = compare<double, kMax>;
-  else
-    d.fail("type is not supported here");
-}
-
-// --- one operand ---
-template <class T, class F>
-Action unary(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  uint8_t* d = dst_of(w, in.ops[0]);
-  const uint8_t* a = w.read(in.ops[1]);
-  for_lanes(mask, [&](int l) {
-    T x = get<T>(a, l);
-    if constexpr (sizeof(T) == 4)
-      if (in.mod[0] & kFtz) x = flush(x);
-    T v = in.mod[1] ? rounded<T>(in.mod[1],
-                                 [&] {
-                                   volatile T k = x;
-                                   return F::template apply<T>(k);
-                                 })
-                    : F::template apply<T>(x);
-    if constexpr (sizeof(T) == 4)
-      if (in.mod[0] & kFtz) v = flush(v);
-    set<T>(d, l, v);
-  });
-  return Action::next;
-}
-struct Abs {
-  template <class T>
-  static T apply(T a) {
-    return std::fabs(a);
-  }
-};
-struct Neg {
-  template <class T>
-  static T apply(T a) {
-    return -a;
-  }
-};
-struct Rcp {
-  template <class T>
-  static T apply(T a) {
-    return canonical(T{1} / a);
-  }
-};
-struct Sqrt {
-  template <class T>
-  static T apply(T a) {
-    return canonical(std::sqrt(a));
-  }
-};
-// The .approx functions: the host's, which are closer to the true value than the hardware's.
-struct Rsqrt {
-  template <class T>
-  static T apply(T a) {
-    return canonical(T(1.0 / std::sqrt(double(a))));
-  }
-};
-struct Sin {
-  template <class T>
-  static T apply(T a) {
-    return canonical(std::sin(a));
-  }
-};
-struct Cos {
-  template <class T>
-  static T apply(T a) {
-    return canonical(std::cos(a));
-  }
-};
-struct Lg2 {
-  template <class T>
-  static T apply(T a) {
-    return canonical(std::log2(a));
-  }
-};
-struct Ex2 {
-  template <class T>
-  static T apply(T a) {
-    return canonical(std::exp2(a));
-  }
-};
-struct Tanh {
-  template <class T>
-  static T apply(T a) {
-    return canonical(std::tanh(a));
-  }
-};
-
-template <class F>
-void decode_unary(Decode& d) {
-  d.take("approx");
-  d.take("full");
-  flags_of(d);
-  ScalarType t = d.need_type();
-  operands(d, t, 1);
-  if (t == ScalarType::f32)
-    d.out.run = unary<float, F>;
-  else if (t == ScalarType::f64)
-    d.out.run = unary<double, F>;
-  else
-    d.fail("type is not supported here");
-}
-void decode_abs(Decode& d) {
-  switch (kind_of(d)) {
-    case Kind::integer:
-      decode_integer_abs(d);
-      return;
-    case Kind::half:
-      decode_half(d, 7, 1);
-      return;
-    default:
-      decode_unary<Abs>(d);
-  }
-}
-void decode_neg(Decode& d) {
-  switch (kind_of(d)) {
-    case Kind::integer:
-      decode_integer_neg(d);
-      return;
-    case Kind::half:
-      decode_half(d, 6, 1);
-      return;
-    default:
-      decode_unary<Neg>(d);
-  }
-}
-
-template <class T>
-Action copysign_lanes(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  uint8_t* d = dst_of(w, in.ops[0]);
-  const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]);
-  for_lanes(mask, [&](int l) { set<T>(d, l, std::copysign(get<T>(b, l), get<T>(a, l))); });
-  return Action::next;
-}
-void decode_copysign(Decode& d) {
-  ScalarType t = d.need_type();
-  operands(d, t, 2);
-  d.out.run = t == ScalarType::f32 ? copysign_lanes<float> : copysign_lanes<double>;
-}
-
-template <class T>
-Action testp(Warp& w, Fragment&, const Instr& in, Mask mask) {
-  const uint8_t* a = w.read(in.ops[1]);
-  Mask r = 0;
-  for_lanes(mask, [&](int l) {
-    int c = std::fpclassify(get<T>(a, l));
-    bool yes = false;
-    switch (in.mod[0]) {
-      case 0:
-        yes = c != FP_INFINITE && c != FP_NAN;
-        break;
-      case 1:
-        yes = c == FP_INFINITE;
-        break;
-      case 2:
-        yes = c != FP_NAN;
-        break;
-      case 3:
-        yes = c == FP_NAN;
-        break;
-      case 4:
-        yes = c == FP_NORMAL;
-        break;
-      default:
-        yes = c == FP_SUBNORMAL;
-    }
-    if (yes) r |= 1u << l;
-  });
-  set_predicate(w, in.ops[0], mask, r);
-  return Action::next;
-}
-void decode_testp(Decode& d) {
-  d.out.mod[0] = static_cast<uint32_t>(
-      d.need_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}));
-  ScalarType t = d.need_type();
-  d.need_count(2, 2);
-  d.out.run = t == ScalarType::f32 ? testp<float> : testp<double>;
-  d.dst(d.parsed(0), 0);
-  d.src_as(d.parsed(1), t);
-}
-
 }  // namespace
 
 void register_float(OpcodeTable& t) {
@@ -627,20 +334,7 @@ void register_float(OpcodeTable& t) {
   t["fma"] = decode_fma;
   t["mad"] = decode_mad;
   t["div"] = decode_div;
-  t["min"] = decode_min_max<false>;
-  t["max"] = decode_min_max<true>;
-  t["abs"] = decode_abs;
-  t["neg"] = decode_neg;
-  t["rcp"] = decode_unary<Rcp>;
-  t["sqrt"] = decode_unary<Sqrt>;
-  t["rsqrt"] = decode_unary<Rsqrt>;
-  t["sin"] = decode_unary<Sin>;
-  t["cos"] = decode_unary<Cos>;
-  t["lg2"] = decode_unary<Lg2>;
-  t["ex2"] = decode_unary<Ex2>;
-  t["tanh"] = decode_unary<Tanh>;
-  t["copysign"] = decode_copysign;
-  t["testp"] = decode_testp;
+  register_float_functions(t);
 }
 
 }  // namespace gemmtune::emulator
