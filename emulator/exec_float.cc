@@ -200,11 +200,11 @@ Action half(Warp& w, Fragment&, const Instr& in, Mask mask) {
           r = half_compare(in.mod[3] == 5, x[0], x[1], type, in.mod[0]);
           break;
         case 6:
-          r = x[0] ^ 0x8000;
+        case 7: {
+          bool is_nan = (x[0] & 0x7fff) > (type == ScalarType::f16 ? 0x7c00 : 0x7f80);
+          r = is_nan ? 0x7fff : in.mod[3] == 6 ? x[0] ^ 0x8000 : x[0] & 0x7fff;
           break;
-        case 7:
-          r = x[0] & 0x7fff;
-          break;
+        }
         default:
           r = half_op(static_cast<int>(in.mod[3]), decode_float(x[0], type), decode_float(x[1], type),
                       decode_float(x[2], type), type, in.mod[0]);

@@ -2,6 +2,8 @@
 // shared opcodes.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -38,9 +40,16 @@ inline float canonical(float v) {
   return std::isnan(v) ? std::bit_cast<float>(0x7fffffffu) : v;
 }
 
+/// NaN and both zeros give +0 (H200).
 template <class T>
 T saturate(T v) {
-  return std::isnan(v) ? T{0} : v < 0 ? T{0} : v > 1 ? T{1} : v;
+  return v > 0 ? std::min(v, T{1}) : T{0};
+}
+
+/// What abs and neg make of a NaN (H200): the f32 one; in f64 the operand made quiet, its sign kept.
+inline float quiet_nan(float) { return std::bit_cast<float>(0x7fffffffu); }
+inline double quiet_nan(double v) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(v) | 0x0008000000000000u);
 }
 
 /// Directed rounding is rare: the host's mode is switched for one operation.

@@ -150,23 +150,24 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
   int least = least_exponent(rule.type);
   constexpr int kNone = -100000;
   std::vector<int> ea(size_t{m} * k), eb(size_t{k} * n);
-  bool finite = true;
+  // Infinities and NaNs concern their row or column only.
+  std::vector<uint8_t> special_row(m), special_column(n);
   for (uint32_t i = 0; i < m; ++i)
     for (uint32_t p = 0; p < k; ++p) {
       float v = a[size_t{i} * lda + p];
-      finite &= std::isfinite(v);
+      special_row[i] |= !std::isfinite(v);
       ea[size_t{i} * k + p] = v == 0 ? kNone : exponent_of(v, least);
     }
   for (uint32_t p = 0; p < k; ++p)
     for (uint32_t j = 0; j < n; ++j) {
       float v = b[size_t{p} * ldb + j];
-      finite &= std::isfinite(v);
+      special_column[j] |= !std::isfinite(v);
       eb[size_t{p} * n + j] = v == 0 ? kNone : exponent_of(v, least);
     }
   for (uint32_t i = 0; i < m; ++i)
     for (uint32_t j = 0; j < n; ++j) {
       float d = accumulate ? c[i][j] : 0.0f;
-      if (!finite || !std::isfinite(d)) {
+      if (special_row[i] || special_column[j] || !std::isfinite(d)) {
         c[i][j] = special_sum(k, a + size_t{i} * lda, b + j, ldb, d);
         continue;
       }

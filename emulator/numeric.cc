@@ -56,7 +56,7 @@ uint32_t encode_float(double value, ScalarType type, Rounding rounding, bool sat
   int shift_out = type == ScalarType::tf32 ? 13 : 0;
   if (std::isnan(value)) {
     if (!f.has_nan) return largest(f);
-    return type == ScalarType::tf32 ? 0x7fffffff : canonical_nan(type, f);
+    return canonical_nan(type, f) << shift_out;
   }
   bool negative = std::signbit(value);
   uint32_t sign = negative ? sign_bit : 0;
