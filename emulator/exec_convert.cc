@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "emulator/exec_float.h"
-#include "emulator/numeric.h"
 #include "gemm/dtype.h"
 
 namespace gemmtune::emulator {
@@ -50,7 +49,9 @@ void write_float(uint8_t* base, int lane, ScalarType t, double v, const Instr& i
     return;
   }
   uint32_t bits = encode_float(v, t, static_cast<Rounding>(in.mod[2]), in.mod[3] & kSatfinite);
-  if (t == ScalarType::f32 && (in.mod[3] & kFtz) && !(bits & 0x7f800000)) bits &= 0x80000000;
+  if (t == ScalarType::f32 && (in.mod[3] & kFtz) && (bits << 1) <= 0x01000000 &&
+      is_tiny(v, t, static_cast<Rounding>(in.mod[2])))
+    bits &= 0x80000000;
   set<uint32_t>(base, lane, bits);
 }
 

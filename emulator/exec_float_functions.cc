@@ -16,7 +16,7 @@ Action compare(Warp& w, Fragment&, const Instr& in, Mask mask) {
   auto pick = [&](T x, T y) -> T {
     bool any_nan = std::isnan(x) || std::isnan(y);
     if (any_nan && ((in.mod[0] & kNan) || (std::isnan(x) && std::isnan(y))))
-      return canonical(std::numeric_limits<T>::quiet_NaN());
+      return with_nan_of(std::numeric_limits<T>::quiet_NaN(), y, x);
     T sign = std::signbit(x) == std::signbit(y) ? T{1} : T{-1};  // a NaN's counts, too (H200)
     if (in.mod[0] & kXorsign) x = std::fabs(x), y = std::fabs(y);
     T v;

@@ -147,7 +147,7 @@ void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t l
 
 void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
                     uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule) {
-  int least = least_exponent(rule.type);
+  int least_a = least_exponent(rule.a), least_b = least_exponent(rule.b);
   constexpr int kNone = -100000;
   std::vector<int> ea(size_t{m} * k), eb(size_t{k} * n);
   // Infinities and NaNs concern their row or column only.
@@ -156,13 +156,13 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
     for (uint32_t p = 0; p < k; ++p) {
       float v = a[size_t{i} * lda + p];
       special_row[i] |= !std::isfinite(v);
-      ea[size_t{i} * k + p] = v == 0 ? kNone : exponent_of(v, least);
+      ea[size_t{i} * k + p] = v == 0 ? kNone : exponent_of(v, least_a);
     }
   for (uint32_t p = 0; p < k; ++p)
     for (uint32_t j = 0; j < n; ++j) {
       float v = b[size_t{p} * ldb + j];
       special_column[j] |= !std::isfinite(v);
-      eb[size_t{p} * n + j] = v == 0 ? kNone : exponent_of(v, least);
+      eb[size_t{p} * n + j] = v == 0 ? kNone : exponent_of(v, least_b);
     }
   for (uint32_t i = 0; i < m; ++i)
     for (uint32_t j = 0; j < n; ++j) {
@@ -171,7 +171,7 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
         c[i][j] = special_sum(k, a + size_t{i} * lda, b + j, ldb, d);
         continue;
       }
-      int e = d == 0 ? kNone : exponent_of(d, -126);
+      int e = d == 0 ? kNone : exponent_of(d, rule.f16_result ? -14 : -126);
       for (uint32_t p = 0; p < k; ++p) e = std::max(e, ea[size_t{i} * k + p] + eb[size_t{p} * n + j]);
       if (e < kNone / 2) {
         c[i][j] = 0.0f;
@@ -186,11 +186,9 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
         sum += static_cast<int64_t>(product * up);
       }
       double exact = static_cast<double>(sum) * down;
-      if (rule.f16_result)
+      if (rule.f16_result)  // + 0: zeros are positive, also after rounding
         c[i][j] =
-            exact == 0
-                ? 0.0f
-                : static_cast<float>(decode_float(encode_float(exact, ScalarType::f16), ScalarType::f16));
+            static_cast<float>(decode_float(encode_float(exact, ScalarType::f16), ScalarType::f16)) + 0.0f;
       else
         c[i][j] = cut(exact, rule.result_bits);
     }

@@ -127,6 +127,15 @@ double decode_float(uint32_t bits, ScalarType type) {
   return negative ? -value : value;
 }
 
+bool is_tiny(double exact, ScalarType type, Rounding rounding) {
+  const FloatFormat& f = float_format(type);
+  double least = std::ldexp(1.0, 1 - f.bias), magnitude = std::fabs(exact);
+  double step = std::ldexp(least, -f.mantissa_bits - 1);  // between the numbers just below `least`
+  if (rounding == (std::signbit(exact) ? Rounding::down : Rounding::up)) return magnitude <= least - step;
+  // The tie below `least` goes to `least`, whose mantissa is even.
+  return magnitude < (rounding == Rounding::nearest_even ? least - step / 2 : least);
+}
+
 double add_round_to_odd(double a, double b) {
   double sum = a + b;
   if (!std::isfinite(sum)) return sum;
