@@ -55,12 +55,16 @@ struct OperationRecord {
   InOrder* queue = nullptr;
   uint64_t sequence = 0;
   std::vector<Moment> told;  ///< what stands for its completion (operations without a queue)
-  /// By the rules of the memory model, not just in fact.
+  /// By the rules of the memory model, not just in fact. Of a queue: how much of it, 0 if less than this.
+  uint64_t known_up_to(const Clock& clock) const {
+    if (queue->told_dropped >= sequence) return queue->told_dropped;
+    for (auto it = queue->told.rbegin(); it != queue->told.rend();
+         ++it)  // the newest that is known tells most
+      if (it->first >= sequence && it->second.known_to(clock)) return it->first;
+    return 0;
+  }
   bool is_known_to(const Clock& clock) const {
-    if (queue && queue->told_dropped >= sequence) return true;
-    if (queue)
-      for (const auto& [up_to, moment] : queue->told)
-        if (up_to >= sequence && moment.known_to(clock)) return true;
+    if (queue && known_up_to(clock)) return true;
     for (const Moment& moment : told)
       if (moment.known_to(clock)) return true;
     return false;

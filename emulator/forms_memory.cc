@@ -69,6 +69,9 @@ std::span<const FormRule> memory_forms() {
       {"st.global[.{L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate}]"
        "[.L2::cache_hint][.v2].{b64,u64,s64,f64}"},
       {"st.global.{v8.b32,v8.u32,v8.s32,v8.f32,v4.b64,v4.u64,v4.s64,v4.f64}", kEach, kBlackwell},
+      // As learn-cuda's epilogue writes it.
+      {"st.relaxed.cta.global.L1::no_allocate.{v8.b32,v8.u32,v8.s32,v8.f32,v4.b64,v4.u64,v4.s64,v4.f64}",
+       kEach, kBlackwell},
       {"st.volatile[.{global,shared,shared::cta}][.{v2,v4}].{b8,b16,b32,u8,u16,u32,s8,s16,s32,f32}"},
       {"st.volatile[.{global,shared,shared::cta}][.v2].{b64,u64,s64,f64}"},
       {"st.{relaxed,release}.{cta,cluster,gpu,sys}[.{global,shared,shared::cta,shared::cluster}][.{v2,v4}]"

@@ -94,7 +94,15 @@ void check_readers(Warp& w, const Cta& cta, const Shadow& s, uint32_t at) {
 
 bool knows(Warp& w, uint32_t operation) {
   if (operation == 0 || operation == w.known_operation) return true;
-  if (!w.cta->cluster->async.operation(operation).is_known_to(w.clock)) return false;
+  const OperationRecord& r = w.cta->cluster->async.operation(operation);
+  // The multiplies of one thread alternate within a stage: a queue is asked once for all of them.
+  if (r.queue && r.queue == w.known_queue && r.sequence <= w.known_sequence) return true;
+  if (uint64_t up_to = r.queue ? r.known_up_to(w.clock) : 0) {
+    w.known_queue = r.queue;
+    w.known_sequence = up_to;
+    return true;
+  }
+  if (!r.is_known_to(w.clock)) return false;
   w.known_operation = operation;
   return true;
 }

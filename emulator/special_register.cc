@@ -5,24 +5,26 @@
 namespace gemmtune::emulator {
 namespace {
 
+/// Only the lanes that are here: others of the warp may stand between such a read and its use, and the
+/// temporary is one for all.
 template <class F>
-Action fill(Warp& w, const Instr& in, F value) {
-  for (int lane = 0; lane < 32; ++lane) {
+Action fill(Warp& w, const Instr& in, Mask mask, F value) {
+  for_lanes(mask, [&](int lane) {
     uint64_t v = value(lane);
     if (in.ops[0].width == 8)
       w.reg<uint64_t>(in.ops[0])[lane] = v;
     else
       w.reg<uint32_t>(in.ops[0])[lane] = static_cast<uint32_t>(v);
-  }
+  });
   return Action::next;
 }
 
 uint32_t pick(const Dim3& d, int axis) { return axis == 0 ? d.x : axis == 1 ? d.y : d.z; }
 
 template <int kAxis>
-Action tid(Warp& w, Fragment&, const Instr& in, Mask) {
+Action tid(Warp& w, Fragment&, const Instr& in, Mask mask) {
   const Dim3& block = w.cta->cluster->launch->config.block;
-  return fill(w, in, [&](int lane) -> uint32_t {
+  return fill(w, in, mask, [&](int lane) -> uint32_t {
     uint32_t linear = static_cast<uint32_t>(w.index) * 32 + static_cast<uint32_t>(lane);
     if (kAxis == 0) return linear % block.x;
     if (kAxis == 1) return linear / block.x % block.y;
@@ -32,9 +34,9 @@ Action tid(Warp& w, Fragment&, const Instr& in, Mask) {
 
 // Values that are the same for all lanes of a warp.
 template <auto kValue>
-Action uniform(Warp& w, Fragment& f, const Instr& in, Mask) {
+Action uniform(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   uint64_t v = kValue(w, f);
-  return fill(w, in, [v](int) { return v; });
+  return fill(w, in, mask, [v](int) { return v; });
 }
 
 const Launch& launch(const Warp& w) { return *w.cta->cluster->launch; }
@@ -84,12 +86,12 @@ uint64_t dynamic_smem(const Warp& w, const Fragment&) { return launch(w).config.
 uint64_t total_smem(const Warp& w, const Fragment&) { return launch(w).smem_bytes - kSharedBase; }
 uint64_t reserved_smem(const Warp&, const Fragment&) { return kSharedBase; }
 
-Action laneid(Warp& w, Fragment&, const Instr& in, Mask) {
-  return fill(w, in, [](int lane) { return static_cast<uint64_t>(lane); });
+Action laneid(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  return fill(w, in, mask, [](int lane) { return static_cast<uint64_t>(lane); });
 }
 template <int kKind>
-Action lanemask(Warp& w, Fragment&, const Instr& in, Mask) {
-  return fill(w, in, [](int lane) -> uint32_t {
+Action lanemask(Warp& w, Fragment&, const Instr& in, Mask mask) {
+  return fill(w, in, mask, [](int lane) -> uint32_t {
     uint32_t bit = 1u << lane;
     switch (kKind) {
       case 0:
@@ -161,15 +163,15 @@ int find_special_register(std::string_view name) {
 
 const SpecialRegister& special_register(int index) { return kRegisters[index]; }
 
-Action read_shared_address_32(Warp& w, Fragment&, const Instr& in, Mask) {
+Action read_shared_address_32(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint32_t address = w.cta->rank << kRankShift | in.target;
-  for (int lane = 0; lane < 32; ++lane) w.reg<uint32_t>(in.ops[0])[lane] = address;
+  for_lanes(mask, [&](int lane) { w.reg<uint32_t>(in.ops[0])[lane] = address; });
   return Action::next;
 }
 
-Action read_shared_address_64(Warp& w, Fragment&, const Instr& in, Mask) {
+Action read_shared_address_64(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint64_t address = w.cta->rank << kRankShift | in.target;
-  for (int lane = 0; lane < 32; ++lane) w.reg<uint64_t>(in.ops[0])[lane] = address;
+  for_lanes(mask, [&](int lane) { w.reg<uint64_t>(in.ops[0])[lane] = address; });
   return Action::next;
 }
 

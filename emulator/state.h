@@ -87,11 +87,14 @@ struct Warp {
   std::unique_ptr<uint8_t[]> registers;
   std::unique_ptr<uint8_t[]> local;  ///< 32 frames
   std::array<Fragment, 32> fragments;
-  uint32_t used = 0;             ///< bit set of fragments
-  Clock clock;                   ///< what this warp is entitled to know
-  uint32_t place = 0;            ///< its own in every clock
-  uint32_t known_operation = 0;  ///< the last asynchronous operation found to be known
-  uint64_t version = 0;          ///< bumped when lanes exit, move or merge: what converging fragments wait on
+  uint32_t used = 0;   ///< bit set of fragments
+  Clock clock;         ///< what this warp is entitled to know
+  uint32_t place = 0;  ///< its own in every clock
+  // Found to be known last; what is known stays so.
+  uint32_t known_operation = 0;
+  const InOrder* known_queue = nullptr;
+  uint64_t known_sequence = 0;  ///< of that queue
+  uint64_t version = 0;         ///< bumped when lanes exit, move or merge: what converging fragments wait on
   const GlobalMemory::Allocation* hint = nullptr;
   const Instr* current = nullptr;
 

@@ -54,14 +54,14 @@ void finish_tmem_loads(Warp& w) {
   for (auto [first, count] : w.touched_by_loads)
     for (uint32_t c = first; c < first + count; ++c) {
       Tmem::Cell& cell = tmem.cell(quarter, c);
-      cell.read = {w.now(), tick, static_cast<int32_t>(cell.loads_pending)};
+      cell.handed = true;
+      tmem.read(quarter, c) = {w.now(), tick, static_cast<int32_t>(cell.loads_pending)};
       cell.loads_pending = 0;
     }
   w.touched_by_loads.clear();
 }
 
-void check_hand_over(Warp& w, const Cta& cta, uint32_t column, const Tmem::Cell::Access& before,
-                     const char* what) {
+void check_hand_over(Warp& w, const Cta& cta, uint32_t column, const Tmem::Access& before, const char* what) {
   if (before.moment.event == 0 || before.moment.place == w.place) return;
   uint32_t warps = w.cta->cluster->launch->warps;
   uint32_t rank = before.moment.place / warps, warp = before.moment.place % warps;
@@ -212,7 +212,7 @@ Action dealloc(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                       fmt::format("frees tensor memory that the tcgen05.ld at line {} still reads: "
                                   "tcgen05.wait::ld is missing",
                                   cell.loads_pending));
-        check_hand_over(w, *w.cta, c, cell.read, "tcgen05.ld");
+        check_hand_over(w, *w.cta, c, tmem.read(quarter, c), "tcgen05.ld");
       }
     tmem.allocations.erase(tmem.allocations.begin() + static_cast<ptrdiff_t>(i));
     ++tmem.version;
@@ -287,7 +287,8 @@ Action wait(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   for (auto [first, count] : w.touched_by_stores)
     for (uint32_t c = first; c < first + count; ++c) {
       Tmem::Cell& cell = tmem.cell(quarter, c);
-      cell.stored = {w.now(), tick, static_cast<int32_t>(cell.store_pending)};
+      cell.handed = true;
+      tmem.stored(quarter, c) = {w.now(), tick, static_cast<int32_t>(cell.store_pending)};
       cell.store_pending = 0;
     }
   w.touched_by_stores.clear();

@@ -24,7 +24,6 @@ void decode_tcgen05_load_store(Decode&, bool is_load);
 
 /// A column goes from the warp that read or stored it to this one: that needs a barrier between the two, and
 /// tcgen05 fences on both sides of it.
-void check_hand_over(Warp& w, const Cta& cta, uint32_t column, const Tmem::Cell::Access& before,
-                     const char* what);
+void check_hand_over(Warp& w, const Cta& cta, uint32_t column, const Tmem::Access& before, const char* what);
 
 }  // namespace gemmtune::emulator

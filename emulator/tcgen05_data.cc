@@ -112,7 +112,7 @@ Action load(Warp& w, Fragment& f, const Instr& in, Mask mask) {
                                   "for the {} at line {}",
                                   c, writer.what, writer.line));
       }
-      check_hand_over(w, *w.cta, c, cell.stored, "tcgen05.st");
+      if (cell.handed) check_hand_over(w, *w.cta, c, tmem.stored(quarter, c), "tcgen05.st");
       if ((cell.initialised & lanes) != lanes)
         report_here(w, Severity::race, Check::tmem,
                     fmt::format("reads column {}, which was never written since its allocation", c));

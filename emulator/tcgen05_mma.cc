@@ -159,9 +159,12 @@ void note_accumulator(Warp& w, const Job& job, Cta& cta, uint32_t operation) {
                                   "thread may still write",
                                   c, cta.rank, other.what, other.line));
       }
-      check_hand_over(w, cta, c, cell.read, "tcgen05.ld");
-      check_hand_over(w, cta, c, cell.stored, "tcgen05.st");
-      cell.read = cell.stored = {};
+      if (cell.handed) {
+        check_hand_over(w, cta, c, cta.tmem.read(quarter, c), "tcgen05.ld");
+        check_hand_over(w, cta, c, cta.tmem.stored(quarter, c), "tcgen05.st");
+        cta.tmem.read(quarter, c) = cta.tmem.stored(quarter, c) = {};
+        cell.handed = false;
+      }
       cell.initialised |= lanes;
       cell.writer = operation;
     }
@@ -252,7 +255,7 @@ Action mma(Warp& w, Fragment&, const Instr& in, Mask mask) {
                 w, Severity::race, Check::tmem,
                 fmt::format("reads A from column {}, whose tcgen05.st at line {} has no tcgen05.wait::st", c,
                             cell.store_pending));
-          check_hand_over(w, *cta, c, cell.stored, "tcgen05.st");
+          check_hand_over(w, *cta, c, cta->tmem.stored(quarter, c), "tcgen05.st");
           if (cell.initialised != ~0u)
             report_here(w, Severity::race, Check::tmem,
                         fmt::format("reads A from column {}, which was not written", c));

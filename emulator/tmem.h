@@ -34,18 +34,22 @@ struct Tmem {
     uint32_t initialised = 0;    ///< lanes written since allocation
     uint32_t store_pending = 0;  ///< PTX line of a tcgen05.st without wait::st
     uint32_t loads_pending = 0;  ///< PTX line of a tcgen05.ld without wait::ld
-    /// The last wait::ld and wait::st of this column since an mma wrote it.
-    struct Access {
-      Moment moment;
-      uint64_t tick = 0;
-      int32_t line = 0;  ///< of the ld or st
-    };
-    Access read, stored;
+    bool handed = false;         ///< `reads` or `stores` has something to check
   };
+  /// The last wait::ld and wait::st of a column since an mma wrote it. Apart from the cells, which every mma
+  /// walks through.
+  struct Access {
+    Moment moment;
+    uint64_t tick = 0;
+    int32_t line = 0;  ///< of the ld or st
+  };
+  std::vector<Access> reads, stores;
   std::vector<Cell> cells;  ///< [quarter * 512 + column]
 
   uint32_t* word(uint32_t lane, uint32_t column) { return words.get() + lane * kTmemColumns + column; }
   Cell& cell(uint32_t quarter, uint32_t column) { return cells[quarter * kTmemColumns + column]; }
+  Access& read(uint32_t quarter, uint32_t column) { return reads[quarter * kTmemColumns + column]; }
+  Access& stored(uint32_t quarter, uint32_t column) { return stores[quarter * kTmemColumns + column]; }
   bool allocated(uint32_t column, uint32_t columns) const;
   /// First column, or -1.
   int allocate(uint32_t columns, bool from_top, int line, bool pair);

@@ -24,7 +24,10 @@ std::vector<double> panels(const std::vector<float>& operand, Major major, int64
 
 /// Sums over K of products and of their magnitudes, for 4 x 16 elements. Products of f16 or bf16 values are
 /// exact in double, so a fused multiply-add changes nothing: the result is the same on every CPU.
-__attribute__((target_clones("avx512f", "avx2,fma", "default"))) void multiply(
+#ifndef __clang__  // which writes the list otherwise
+__attribute__((target_clones("avx512f", "avx2,fma", "default")))
+#endif
+void multiply(
     const double* a, const double* b, int64_t k, double (&value)[kRows][kColumns],
     double (&magnitude)[kRows][kColumns]) {
   Eight sum[kRows][2] = {}, absolute[kRows][2] = {};

@@ -125,7 +125,8 @@ TEST(WideAccesses, EightWordsAtOnce) {
                  " r<8>; ld.param.u64 i, [in]; ld.param.u64 o, [out]; mov.u32 lane, %laneid; mul.wide.u32 x, "
                  "lane, 32; "
                  "add.u64 i, i, x; add.u64 o, o, x;\nld.global" +
-                 nc + "." + std::string(type) + " " + list + ", [i]; st.global." + std::string(type) +
+                 nc + "." + std::string(type) + " " + list + ", [i]; " +
+                 (*nc ? "st.relaxed.cta.global.L1::no_allocate." : "st.global.") + std::string(type) +
                  " [o], " + list + ";";
       std::vector<uint32_t> data(256);
       for (uint32_t i = 0; i < 256; ++i) data[i] = i * 2654435761u;

@@ -153,6 +153,29 @@ E:)",
   EXPECT_NE(r.text().find("peer exit"), std::string::npos) << r.text();
 }
 
+// The address of a shared variable is read just before the instruction that uses it. Lanes that have gone
+// another way must not see theirs change in between (learn-cuda v2 loaded over its barrier so, under one seed
+// of five).
+TEST(Divergence, LanesReadDifferentSymbols) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Device device;
+    PtxRun run;
+    run.params = ".param .u64 out_param";
+    run.smem_bytes = 64;
+    run.schedule = {SchedulePolicy::random, seed};
+    run.body = R"(
+  .reg .b32 lane, a, b, i; .reg .pred p; .shared .align 8 .b64 one, two;
+  mov.u32 lane, %laneid; mov.u32 i, 0; setp.eq.u32 p, lane, 0; @p bra OTHER;
+L: mov.u32 a, one; mov.u32 b, %laneid; setp.ne.u32 p, a, 0x400; @p trap; setp.ne.u32 p, b, lane; @p trap;
+  add.u32 i, i, 1; setp.lt.u32 p, i, 100; @p bra L; bra END;
+OTHER: mov.u32 a, two; mov.u32 b, %ntid.x; setp.ne.u32 p, a, 0x408; @p trap; setp.ne.u32 p, b, 32; @p trap;
+  add.u32 i, i, 1; setp.lt.u32 p, i, 100; @p bra OTHER;
+END:)";
+    LaunchResult r = run.run(device, {device.allocate(16)});
+    EXPECT_TRUE(r.clean()) << "seed " << seed << ": " << r.text();
+  }
+}
+
 // Each cluster works on its own tile and on those that it takes over; every tile is done once.
 TEST(LaunchControl, EveryTileOnce) {
   for (SchedulePolicy policy : {SchedulePolicy::eager, SchedulePolicy::lazy, SchedulePolicy::random}) {
