@@ -154,6 +154,7 @@ void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t l
 
 void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
                     uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule) {
+  // A subnormal operand or D counts with the least exponent of its own type (H200).
   int least_a = least_exponent(rule.a), least_b = least_exponent(rule.b),
       least_d = rule.f16_result ? -14 : -126;
   constexpr int kNone = -100000;
