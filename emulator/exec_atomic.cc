@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-#include "emulator/exec.h"
-#include "emulator/numeric.h"
+#include "emulator/exec_float.h"
 
 namespace gemmtune::emulator {
 
@@ -46,19 +45,25 @@ uint64_t typed(uint32_t op, uint64_t old, uint64_t b, uint64_t c) {
       integer_op<T>(op, static_cast<T>(old), static_cast<T>(b), static_cast<T>(c))));
 }
 
+constexpr float kNan = std::bit_cast<float>(0x7fffffffu);
+
 float pick_float(uint32_t op, float a, float b) {
-  if (op == kAdd) return a + b;
+  if (op == kAdd) return std::isnan(a + b) ? kNan : a + b;  // the one NaN, from red and cp.reduce too (H200)
   if (std::isnan(a)) return b;
   if (std::isnan(b)) return a;
   return (op == kMin) == (b < a) ? b : a;
 }
 
 uint16_t small_float(uint32_t op, uint16_t a, uint16_t b, ScalarType t) {
-  double x = decode_float(a, t), y = decode_float(b, t);
-  if (op == kAdd) return static_cast<uint16_t>(encode_float(add_round_to_odd(x, y), t));
-  if (std::isnan(x)) return b;
-  if (std::isnan(y)) return a;
-  return (op == kMin) == (y < x) ? b : a;
+  if (op != kAdd) return floating::half_compare(op == kMax, a, b, t, 0);
+  return static_cast<uint16_t>(encode_float(add_round_to_odd(decode_float(a, t), decode_float(b, t)), t));
+}
+
+/// Global memory and bulk copies hand on a NaN as it is, the operand's before memory's (H200).
+double add_doubles(double old, double b) {
+  if (std::isnan(b)) return b;
+  if (std::isnan(old)) return old;
+  return floating::with_nan_of(old + b, old, b);
 }
 
 }  // namespace
@@ -82,7 +87,7 @@ uint64_t atomic_value(uint32_t op, ScalarType t, uint64_t old, uint64_t b, uint6
       return std::bit_cast<uint32_t>(
           pick_float(op, std::bit_cast<float>(uint32_t(old)), std::bit_cast<float>(uint32_t(b))));
     case ScalarType::f64:
-      return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
+      return std::bit_cast<uint64_t>(add_doubles(std::bit_cast<double>(old), std::bit_cast<double>(b)));
     case ScalarType::f16:
     case ScalarType::bf16:
       return small_float(op, uint16_t(old), uint16_t(b), t);
@@ -98,6 +103,21 @@ uint64_t atomic_value(uint32_t op, ScalarType t, uint64_t old, uint64_t b, uint6
 }
 
 namespace {
+
+/// What atom and red leave in memory. In global memory f32 sums know no subnormals; in shared memory f64
+/// sums are those of add.f64 (H200).
+uint64_t updated(uint32_t op, ScalarType t, uint64_t old, uint64_t b, uint64_t c, bool shared) {
+  using floating::flush;
+  if (op == kAdd && t == ScalarType::f64 && shared) {
+    double x = std::bit_cast<double>(old), y = std::bit_cast<double>(b);
+    return std::bit_cast<uint64_t>(floating::with_nan_of(x + y, x, y));
+  }
+  if (op != kAdd || t != ScalarType::f32 || shared) return atomic_value(op, t, old, b, c);
+  auto flushed = [](uint64_t v) {
+    return std::bit_cast<uint32_t>(flush(std::bit_cast<float>(static_cast<uint32_t>(v))));
+  };
+  return flushed(atomic_value(op, t, flushed(old), flushed(b), c));
+}
 
 /// mod: [0] op, [1] type, [2] elements, [3] shared (1 own, 2 cluster) or 0, [4] is atom.
 /// Operands: destinations (atom), address, b elements, c.
@@ -125,12 +145,13 @@ Action atomic(Warp& w, Fragment&, const Instr& in, Mask mask) {
     } else {
       at = generic_place(w, lane, address, bytes * n, true);
     }
+    bool shared = in.mod[3] || address >> kWindowShift == kSharedWindow >> kWindowShift;
     for (uint32_t i = 0; i < n; ++i, at += bytes) {
       uint64_t old = 0;
       std::memcpy(&old, at, bytes);
       uint64_t b = lane_value(w, operand[1 + i], lane);
       uint64_t c = in.mod[0] == kCas ? lane_value(w, operand[1 + n], lane) : 0;
-      uint64_t now = atomic_value(in.mod[0], t, old, b, c);
+      uint64_t now = updated(in.mod[0], t, old, b, c, shared);
       std::memcpy(at, &now, bytes);
       if (wants_old && in.ops[i].kind != Operand::Kind::none) {
         uint8_t* d = dst_of(w, in.ops[i]);

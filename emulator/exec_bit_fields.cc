@@ -78,6 +78,12 @@ void decode_brev(Decode& d) {
   d.out.run = size_bytes(t) == 8 ? unary<uint64_t, Reverse> : unary<uint32_t, Reverse>;
 }
 
+/// A position or length: eight bits of it count with 32-bit fields, all of it with 64-bit ones (H200).
+template <class T>
+uint32_t field_number(uint32_t v) {
+  return sizeof(T) == 4 ? v & 0xff : std::min(v, 64u);
+}
+
 template <class T>
 Action bfe(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
@@ -85,7 +91,7 @@ Action bfe(Warp& w, Fragment&, const Instr& in, Mask mask) {
   constexpr uint32_t bits = 8 * sizeof(T);
   for_lanes(mask, [&](int l) {
     T v = get<T>(a, l);
-    uint32_t pos = get<uint32_t>(b, l) & 0xff, len = get<uint32_t>(c, l) & 0xff;
+    uint32_t pos = field_number<T>(get<uint32_t>(b, l)), len = field_number<T>(get<uint32_t>(c, l));
     bool sign = std::is_signed_v<T> && len > 0 && (Unsigned<T>(v) >> std::min(pos + len - 1, bits - 1) & 1);
     Unsigned<T> r = pos < bits ? Unsigned<T>(v) >> pos : 0;
     if (len < bits) r &= (Unsigned<T>{1} << len) - 1;
@@ -128,7 +134,7 @@ Action bfi(Warp& w, Fragment&, const Instr& in, Mask mask) {
                 *e = w.read(in.ops[4]);
   constexpr uint32_t bits = 8 * sizeof(T);
   for_lanes(mask, [&](int l) {
-    uint32_t pos = get<uint32_t>(c, l) & 0xff, len = get<uint32_t>(e, l) & 0xff;
+    uint32_t pos = field_number<T>(get<uint32_t>(c, l)), len = field_number<T>(get<uint32_t>(e, l));
     T field = len >= bits ? ~T{0} : T((T{1} << len) - 1);
     T put = pos < bits ? T(field << pos) : 0, value = pos < bits ? T(get<T>(a, l) << pos) : 0;
     set<T>(d, l, T((get<T>(b, l) & ~put) | (value & put)));

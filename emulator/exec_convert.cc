@@ -2,8 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "emulator/exec.h"
-#include "emulator/numeric.h"
+#include "emulator/exec_float.h"
 #include "gemm/dtype.h"
 
 namespace gemmtune::emulator {
@@ -44,14 +43,41 @@ double integral(double v, uint32_t mode) {
 
 void write_float(uint8_t* base, int lane, ScalarType t, double v, const Instr& in) {
   if ((in.mod[3] & kRelu) && !(v > 0) && !std::isnan(v)) v = 0;
-  if (in.mod[3] & kSat) v = std::isnan(v) ? 0 : std::min(std::max(v, 0.0), 1.0);
+  if (in.mod[3] & kSat) v = floating::saturate(v);
   if (t == ScalarType::f64) {
     set<double>(base, lane, v);
     return;
   }
   uint32_t bits = encode_float(v, t, static_cast<Rounding>(in.mod[2]), in.mod[3] & kSatfinite);
-  if (t == ScalarType::f32 && (in.mod[3] & kFtz) && !(bits & 0x7f800000)) bits &= 0x80000000;
+  if (t == ScalarType::f32 && (in.mod[3] & kFtz) && (bits << 1) <= 0x01000000 &&
+      is_tiny(v, t, static_cast<Rounding>(in.mod[2])))
+    bits &= 0x80000000;
   set<uint32_t>(base, lane, bits);
+}
+
+/// Sign and upper payload of a NaN, in the place that they have in f64; quiet.
+uint64_t widened_nan(uint64_t raw, ScalarType from) {
+  int payload = from == ScalarType::f64 ? 52 : float_format(from).mantissa_bits;
+  int width = 8 * size_bytes(from);
+  uint64_t sign = raw >> (width - 1) & 1, field = (raw & ((uint64_t{1} << payload) - 1)) << (52 - payload);
+  return sign << 63 | 0x7ff8000000000000u | field;
+}
+
+/// What a NaN becomes (H200). Conversions from and to f64 keep what fits of its sign and payload, except
+/// that .ftz from f32 makes it f32's own NaN first; bf16 is moved and .rna.tf32 cut without a look; all
+/// others give the type's own NaN.
+uint64_t converted_nan(uint64_t raw, ScalarType from, ScalarType to, const Instr& in) {
+  if (to == ScalarType::f32 && from == ScalarType::bf16) return raw << 16 & 0xffff0000;
+  if (to == ScalarType::tf32 && static_cast<Rounding>(in.mod[2]) == Rounding::nearest_away)
+    return raw & 0xffffe000;
+  if (from == ScalarType::f32 && (in.mod[3] & kFtz)) raw = 0x7fffffff;
+  if (to == ScalarType::f64) return widened_nan(raw, from);
+  const FloatFormat& f = float_format(to);
+  if (from != ScalarType::f64) return encode_float(std::numeric_limits<double>::quiet_NaN(), to);
+  uint64_t wide = widened_nan(raw, from);
+  uint64_t magnitude = wide << 1 >> 1 >> (52 - f.mantissa_bits);
+  magnitude &= (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
+  return wide >> 63 << (f.exponent_bits + f.mantissa_bits) | magnitude;
 }
 
 Action float_to_float(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -60,6 +86,15 @@ Action float_to_float(Warp& w, Fragment&, const Instr& in, Mask mask) {
   ScalarType from = static_cast<ScalarType>(in.mod[0]), to = static_cast<ScalarType>(in.mod[1]);
   for_lanes(mask, [&](int l) {
     double v = read_float(a, l, from);
+    if (std::isnan(v) && !(in.mod[3] & kSat)) {
+      uint64_t raw = from == ScalarType::f64 ? get<uint64_t>(a, l) : get<uint32_t>(a, l);
+      uint64_t bits = converted_nan(raw, from, to, in);
+      if (to == ScalarType::f64)
+        set<uint64_t>(d, l, bits);
+      else
+        set<uint32_t>(d, l, static_cast<uint32_t>(bits));
+      return;
+    }
     if ((in.mod[3] & kFtz) && from == ScalarType::f32 &&
         std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL)
       v = std::copysign(0.0, v);
@@ -118,9 +153,11 @@ Action float_to_integer(Warp& w, Fragment&, const Instr& in, Mask mask) {
         bits = static_cast<uint64_t>(clamp_to<int64_t>(v));
         break;
     }
-    // NaN gives 0 except for 64-bit results from f32/f64, which hardware turns into 2^63 (PTX ISA, cvt
-    // notes).
-    if (nan && size_bytes(to) == 8) bits = 0x8000000000000000ull;
+    // NaN gives 0, but the integer's top bit if source or result have 64 bits (H200).
+    if (nan && (size_bytes(to) == 8 || from == ScalarType::f64)) {
+      int shift = 64 - 8 * size_bytes(to);
+      bits = is_signed(to) ? static_cast<uint64_t>(INT64_MIN >> shift) : 0x8000000000000000u >> shift;
+    }
     if (size_bytes(to) == 2) bits &= 0xffff;
     if (wide)
       set<uint64_t>(d, l, bits);
@@ -174,7 +211,15 @@ Action integer_to_float(Warp& w, Fragment&, const Instr& in, Mask mask) {
       low = static_cast<double>(static_cast<uint32_t>(v));
     }
     // 64-bit integers have more bits than a double: round to odd first, to the target once.
-    write_float(d, l, to, to == ScalarType::f64 ? high + low : add_round_to_odd(high, low), in);
+    double value;
+    if (to == ScalarType::f64)
+      value = floating::rounded<double>(in.mod[2], [&] {
+        volatile double x = high;
+        return x + low;
+      });
+    else
+      value = add_round_to_odd(high, low);
+    write_float(d, l, to, value, in);
   });
   return Action::next;
 }

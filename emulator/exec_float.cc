@@ -1,7 +1,6 @@
 // Floating-point arithmetic (PTX ISA 9.7.3 to 9.7.5), and the opcodes shared with integers.
 #include "emulator/exec_float.h"
 
-#include "emulator/numeric.h"
 #include "gemm/dtype.h"
 
 namespace gemmtune::emulator {
@@ -60,7 +59,10 @@ template <class T, class F>
 Action plain_binary(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
   const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]);
-  for_lanes(mask, [&](int l) { set<T>(d, l, canonical(F::apply(get<T>(a, l), get<T>(b, l)))); });
+  for_lanes(mask, [&](int l) {
+    T x = get<T>(a, l), y = get<T>(b, l);
+    set<T>(d, l, with_nan_of(F::apply(x, y), y, x));
+  });
   return Action::next;
 }
 
@@ -75,9 +77,9 @@ Action binary(Warp& w, Fragment&, const Instr& in, Mask mask) {
     T v = in.mod[1] ? rounded<T>(in.mod[1], [&] { return F::template apply<T>(x, y); })
                     : F::template apply<T>(x, y);
     if constexpr (sizeof(T) == 4)
-      if (in.mod[0] & kFtz) v = flush(v);
+      if (in.mod[0] & kFtz) v = flush_result(v, in.mod[1], [&] { return F::template apply<double>(x, y); });
     if (in.mod[0] & kSat) v = saturate(v);
-    set<T>(d, l, canonical(v));
+    set<T>(d, l, std::is_same_v<F, Div> ? with_nan_of(v, x, y) : with_nan_of(v, y, x));
   });
   return Action::next;
 }
@@ -86,8 +88,10 @@ template <class T>
 Action plain_fma(Warp& w, Fragment&, const Instr& in, Mask mask) {
   uint8_t* d = dst_of(w, in.ops[0]);
   const uint8_t *a = w.read(in.ops[1]), *b = w.read(in.ops[2]), *c = w.read(in.ops[3]);
-  for_lanes(mask,
-            [&](int l) { set<T>(d, l, canonical(std::fma(get<T>(a, l), get<T>(b, l), get<T>(c, l)))); });
+  for_lanes(mask, [&](int l) {
+    T x = get<T>(a, l), y = get<T>(b, l), z = get<T>(c, l);
+    set<T>(d, l, with_nan_of(std::fma(x, y, z), y, z, x));
+  });
   return Action::next;
 }
 
@@ -106,9 +110,10 @@ Action fma(Warp& w, Fragment&, const Instr& in, Mask mask) {
                                  })
                     : std::fma(x, y, z);
     if constexpr (sizeof(T) == 4)
-      if (in.mod[0] & kFtz) v = flush(v);
+      if (in.mod[0] & kFtz)
+        v = flush_result(v, in.mod[1], [&] { return add_round_to_odd(double{x} * double{y}, z); });
     if (in.mod[0] & kSat) v = saturate(v);
-    set<T>(d, l, canonical(v));
+    set<T>(d, l, with_nan_of(v, y, z, x));
   });
   return Action::next;
 }
@@ -133,7 +138,11 @@ Action pair_f32(Warp& w, Fragment&, const Instr& in, Mask mask) {
                           : std::fma(float(u), y[i], z[i]);
       };
       r[i] = in.mod[1] ? rounded<float>(in.mod[1], compute) : compute();
-      if (in.mod[0] & kFtz) r[i] = flush(r[i]);
+      if (in.mod[0] & kFtz)
+        r[i] = flush_result(r[i], in.mod[1], [&] {
+          double product = double{x[i]} * double{y[i]};
+          return kOp == 3 ? add_round_to_odd(product, z[i]) : kOp == 2 ? product : double{r[i]};
+        });
       r[i] = canonical(r[i]);
     }
     std::memcpy(d + 8 * l, r, 8);
@@ -162,11 +171,13 @@ uint16_t half_op(int op, double a, double b, double c, ScalarType type, uint32_t
   if ((flags & kRelu) && (v < 0 || (v == 0 && std::signbit(v)))) v = 0;
   if (flags & kSat) v = saturate(v);
   uint32_t bits = encode_float(v, type);
-  if ((flags & kFtz) && type == ScalarType::f16 && !(bits & 0x7c00)) bits &= 0x8000;
+  if ((flags & kFtz) && (bits & 0x7fff) <= 0x400 && is_tiny(v, type)) bits &= 0x8000;  // f16 only
   return static_cast<uint16_t>(bits);
 }
 
-uint16_t half_compare(bool max, uint16_t a, uint16_t b, ScalarType type, uint32_t flags) {
+}  // namespace
+
+uint16_t floating::half_compare(bool max, uint16_t a, uint16_t b, ScalarType type, uint32_t flags) {
   double x = decode_float(a, type), y = decode_float(b, type);
   if ((flags & kNan) && (std::isnan(x) || std::isnan(y))) return 0x7fff;
   if (std::isnan(x) && std::isnan(y)) return 0x7fff;
@@ -178,6 +189,8 @@ uint16_t half_compare(bool max, uint16_t a, uint16_t b, ScalarType type, uint32_
   }
   return (x < y) == !max ? a : b;
 }
+
+namespace {
 
 /// mod[3]: operation (0..3 as above, 4 min, 5 max, 6 neg, 7 abs); mod[4]: halves; mod[5]: ScalarType.
 Action half(Warp& w, Fragment&, const Instr& in, Mask mask) {
@@ -200,11 +213,11 @@ Action half(Warp& w, Fragment&, const Instr& in, Mask mask) {
           r = half_compare(in.mod[3] == 5, x[0], x[1], type, in.mod[0]);
           break;
         case 6:
-          r = x[0] ^ 0x8000;
+        case 7: {
+          bool is_nan = (x[0] & 0x7fff) > (type == ScalarType::f16 ? 0x7c00 : 0x7f80);
+          r = is_nan ? 0x7fff : in.mod[3] == 6 ? x[0] ^ 0x8000 : x[0] & 0x7fff;
           break;
-        case 7:
-          r = x[0] & 0x7fff;
-          break;
+        }
         default:
           r = half_op(static_cast<int>(in.mod[3]), decode_float(x[0], type), decode_float(x[1], type),
                       decode_float(x[2], type), type, in.mod[0]);

@@ -2,11 +2,14 @@
 // shared opcodes.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
 
 #include "emulator/exec.h"
+#include "emulator/numeric.h"
 
 namespace gemmtune::emulator {
 
@@ -28,6 +31,13 @@ namespace gemmtune::emulator::floating {
 constexpr uint32_t kFtz = 1, kSat = 2, kNan = 4, kRelu = 8, kXorsign = 16;
 
 inline float flush(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0f, v) : v; }
+/// The same for a result: `exact()` before rounding (or rounded to odd in f64).
+template <class F>
+float flush_result(float v, uint32_t rounding, F exact) {
+  bool tiny = std::fabs(v) == std::numeric_limits<float>::min() &&
+              is_tiny(exact(), ScalarType::f32, static_cast<Rounding>(rounding));
+  return tiny ? std::copysign(0.0f, v) : flush(v);
+}
 
 template <class T>
 T canonical(T v) {
@@ -38,9 +48,30 @@ inline float canonical(float v) {
   return std::isnan(v) ? std::bit_cast<float>(0x7fffffffu) : v;
 }
 
+/// NaN and both zeros give +0 (H200).
 template <class T>
 T saturate(T v) {
-  return std::isnan(v) ? T{0} : v < 0 ? T{0} : v > 1 ? T{1} : v;
+  return v > 0 ? std::min(v, T{1}) : T{0};
+}
+
+/// What operations make of a NaN (H200): the f32 one; in f64 the operand made quiet, its sign kept even by
+/// neg and abs.
+inline float quiet_nan(float) { return std::bit_cast<float>(0x7fffffffu); }
+inline double quiet_nan(double v) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(v) | 0x0008000000000000u);
+}
+/// A result `v` and the operands in the order in which a NaN among them prevails (H200: the second one, then
+/// the third, then the first; in divisions the first).
+template <class T, class... Operands>
+T with_nan_of(T v, Operands... operands) {
+  if (!std::isnan(v)) return v;
+  if constexpr (std::is_same_v<T, float>) {
+    return quiet_nan(v);
+  } else {
+    for (T operand : {operands...})
+      if (std::isnan(operand)) return quiet_nan(operand);
+    return std::bit_cast<double>(0xfff8000000000000u);
+  }
 }
 
 /// Directed rounding is rare: the host's mode is switched for one operation.
@@ -75,6 +106,9 @@ inline void flags_of(Decode& d) {
   int rounding = d.take_one_of({"rn", "rz", "rm", "rp"});
   d.out.mod[1] = rounding < 0 ? 0 : static_cast<uint32_t>(rounding);
 }
+
+/// The smaller or larger of two 16-bit values: -0 below +0, a NaN only if both are (or kNan says so).
+uint16_t half_compare(bool max, uint16_t a, uint16_t b, ScalarType type, uint32_t flags);
 
 /// 16-bit types. `op`: 0 add, 1 sub, 2 mul, 3 fma, 4 min, 5 max, 6 neg, 7 abs.
 void decode_half(Decode& d, int op, size_t n);

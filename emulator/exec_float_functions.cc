@@ -14,14 +14,16 @@ Action compare(Warp& w, Fragment&, const Instr& in, Mask mask) {
   int extra = in.op_count == 4;
   const uint8_t* c = extra ? w.read(in.ops[3]) : nullptr;
   auto pick = [&](T x, T y) -> T {
-    if (std::isnan(x) || std::isnan(y)) {
-      if ((in.mod[0] & kNan) || (std::isnan(x) && std::isnan(y)))
-        return canonical(std::numeric_limits<T>::quiet_NaN());
-      return std::isnan(x) ? y : x;
-    }
-    T sign = in.mod[0] & kXorsign ? std::copysign(T{1}, x) * std::copysign(T{1}, y) : T{0};
+    bool any_nan = std::isnan(x) || std::isnan(y);
+    if (any_nan && ((in.mod[0] & kNan) || (std::isnan(x) && std::isnan(y))))
+      return with_nan_of(std::numeric_limits<T>::quiet_NaN(), y, x);
+    T sign = std::signbit(x) == std::signbit(y) ? T{1} : T{-1};  // a NaN's counts, too (H200)
     if (in.mod[0] & kXorsign) x = std::fabs(x), y = std::fabs(y);
-    T v = x == y ? (std::signbit(x) == kMax ? y : x) : (x < y) == !kMax ? x : y;
+    T v;
+    if (any_nan)
+      v = std::isnan(x) ? y : x;
+    else
+      v = x == y ? (std::signbit(x) == kMax ? y : x) : (x < y) == !kMax ? x : y;
     return in.mod[0] & kXorsign ? std::copysign(v, sign) : v;
   };
   for_lanes(mask, [&](int l) {
@@ -87,13 +89,13 @@ Action unary(Warp& w, Fragment&, const Instr& in, Mask mask) {
 struct Abs {
   template <class T>
   static T apply(T a) {
-    return std::fabs(a);
+    return std::isnan(a) ? quiet_nan(a) : std::fabs(a);
   }
 };
 struct Neg {
   template <class T>
   static T apply(T a) {
-    return -a;
+    return std::isnan(a) ? quiet_nan(a) : -a;
   }
 };
 struct Rcp {
@@ -219,7 +221,7 @@ Action testp(Warp& w, Fragment&, const Instr& in, Mask mask) {
         yes = c == FP_NAN;
         break;
       case 4:
-        yes = c == FP_NORMAL;
+        yes = c == FP_NORMAL || c == FP_ZERO;  // PTX ISA; H200
         break;
       default:
         yes = c == FP_SUBNORMAL;

@@ -98,7 +98,7 @@ struct Div {
 struct Rem {
   template <class T>
   T operator()(T a, T b) const {
-    if (b == 0) return a;
+    if (b == 0) return T(~T{0});  // H200
     if (std::is_signed_v<T> && b == T(-1)) return 0;
     return T(a % b);
   }

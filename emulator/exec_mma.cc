@@ -148,13 +148,16 @@ Action mma(Warp& w, Fragment& f, const Instr& in, Mask mask) {
         if ((p & 2) == 2 * step) pb.insert(pb.end(), b.begin() + p * 8, b.begin() + p * 8 + 8);
       float* to[16];
       for (int i = 0; i < 16; ++i) to[i] = sums[i];
-      AccumulationRule rule{25, 24, ta, false};
+      AccumulationRule rule;  // of f16, which the operands become first
       multiply_exact(16, 8, k / 2, pa.data(), k / 2, pb.data(), 8, to, step == 1, rule);
     }
     for (int i = 0; i < 16; ++i)
-      for (int j = 0; j < 8; ++j) c[i][j] += sums[i][j];
+      for (int j = 0; j < 8; ++j) {
+        c[i][j] += sums[i][j];
+        if (std::isnan(c[i][j])) c[i][j] = std::bit_cast<float>(0x7fffffffu);
+      }
   } else {
-    AccumulationRule rule{25, 24, ta, td == ScalarType::f16};
+    AccumulationRule rule{25, 24, ta, tb, td == ScalarType::f16};
     multiply_hopper(16, 8, k, a.data(), k, b.data(), 8, rows, true, rule);
   }
   for (int l = 0; l < 32; ++l)

@@ -148,14 +148,29 @@ void decode_cvta(Decode& d) {
   d.src(d.parsed(1), 8);
 }
 
+bool in_constant_variable(const Program& program, uint64_t address) {
+  const auto& variables = program.parsed->variables;
+  for (size_t i = 0; i < variables.size(); ++i)
+    if (variables[i].space == StateSpace::constant &&
+        address - kModuleWindow - program.module_variable_offsets[i] < variables[i].bytes)
+      return true;
+  return false;
+}
+
+/// isspacep.global and, if mod[2], isspacep.const.
+bool is_global(Warp& w, const Instr& in, uint64_t address) {
+  uint64_t window = address >> kWindowShift;
+  bool of_module = window == kModuleWindow >> kWindowShift;
+  if (of_module && in_constant_variable(*w.cta->cluster->launch->program, address)) return in.mod[2];
+  return !in.mod[2] && (of_module || window >= kGlobalBase >> kWindowShift);
+}
+
 Action isspacep(Warp& w, Fragment&, const Instr& in, Mask mask) {
   const uint8_t* a = w.read(in.ops[1]);
   Mask result = 0;
   for_lanes(mask, [&](int l) {
     uint64_t v = get<uint64_t>(a, l);
-    uint64_t window = v >> kWindowShift;
-    bool yes = in.mod[0] ? window == in.mod[0]
-                         : window >= kGlobalBase >> kWindowShift || window == kModuleWindow >> kWindowShift;
+    bool yes = in.mod[0] ? v >> kWindowShift == in.mod[0] : is_global(w, in, v);
     if (yes && in.mod[1]) yes = ((v & 0xffffffff) >> kRankShift) == w.cta->rank;  // shared::cta
     if (yes) result |= 1u << l;
   });
@@ -170,6 +185,7 @@ void decode_isspacep(Decode& d) {
   d.out.run = isspacep;
   d.out.mod[0] = window_of(d, space);
   d.out.mod[1] = space <= 1;
+  d.out.mod[2] = space == 6;
   d.dst(d.parsed(0), 0);
   d.src(d.parsed(1), 8);
 }

@@ -122,11 +122,8 @@ void run(Warp& w, const Job& job, uint64_t sequence) {
   float* rows[16];
   for (uint32_t i = 0; i < 16; ++i) rows[i] = d.data() + size_t{i} * job.n;
   bool fp8 = size_bytes(job.types.a) == 1;
-  AccumulationRule rule{fp8 ? 13 : 25, fp8 ? 14 : 24, job.types.a, job.types.d == ScalarType::f16};
-  if (fp8 && job.types.a != job.types.b) {
-    // A subnormal counts with its own type's least exponent; the two differ only for mixed e4m3 and e5m2.
-    rule.type = ScalarType::e5m2;
-  }
+  AccumulationRule rule{fp8 ? 13 : 25, fp8 ? 14 : 24, job.types.a, job.types.b,
+                        job.types.d == ScalarType::f16};
   multiply_hopper(16, job.n, job.k, a.data(), job.k, b.data(), job.n, rows, job.accumulate, rule);
   write_accumulators(w, job, d.data());
 }

@@ -64,10 +64,10 @@ void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t l
 
 /// Hopper's accumulation (ptx-facts 10.2), to the bit.
 struct AccumulationRule {
-  int fraction_bits = 25;             ///< F: terms are cut to multiples of 2^(e - F)
-  int result_bits = 24;               ///< R + 1 significant bits, toward zero
-  ScalarType type = ScalarType::f16;  ///< of a and b: gives the exponent of subnormal operands
-  bool f16_result = false;            ///< one rounding to nearest even instead
+  int fraction_bits = 25;                               ///< F: terms are cut to multiples of 2^(e - F)
+  int result_bits = 24;                                 ///< R + 1 significant bits, toward zero
+  ScalarType a = ScalarType::f16, b = ScalarType::f16;  ///< give the exponent of subnormal operands
+  bool f16_result = false;                              ///< one rounding to nearest even instead
 };
 void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
                     uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule);

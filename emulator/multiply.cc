@@ -130,6 +130,13 @@ float cut(double v, int bits) {
   return static_cast<float>(v < 0 ? -r : r);
 }
 
+/// Whether a row of A or a column of B has an infinity or a NaN: only their results are special.
+bool has_special(uint32_t k, const float* a, const float* b, uint32_t ldb) {
+  bool finite = true;
+  for (uint32_t p = 0; p < k; ++p) finite &= std::isfinite(a[p]) && std::isfinite(b[size_t{p} * ldb]);
+  return !finite;
+}
+
 float special_sum(uint32_t k, const float* a, const float* b, uint32_t ldb, float d) {
   double sum = d;
   for (uint32_t p = 0; p < k; ++p) sum += static_cast<double>(a[p]) * static_cast<double>(b[size_t{p} * ldb]);
@@ -147,7 +154,9 @@ void multiply_f32(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t l
 
 void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t lda, const float* b,
                     uint32_t ldb, float* const* c, bool accumulate, const AccumulationRule& rule) {
-  int least = least_exponent(rule.type);
+  // A subnormal operand or D counts with the least exponent of its own type (H200).
+  int least_a = least_exponent(rule.a), least_b = least_exponent(rule.b),
+      least_d = rule.f16_result ? -14 : -126;
   constexpr int kNone = -100000;
   std::vector<int> ea(size_t{m} * k), eb(size_t{k} * n);
   bool finite = true;
@@ -155,22 +164,22 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
     for (uint32_t p = 0; p < k; ++p) {
       float v = a[size_t{i} * lda + p];
       finite &= std::isfinite(v);
-      ea[size_t{i} * k + p] = v == 0 ? kNone : exponent_of(v, least);
+      ea[size_t{i} * k + p] = v == 0 ? kNone : exponent_of(v, least_a);
     }
   for (uint32_t p = 0; p < k; ++p)
     for (uint32_t j = 0; j < n; ++j) {
       float v = b[size_t{p} * ldb + j];
       finite &= std::isfinite(v);
-      eb[size_t{p} * n + j] = v == 0 ? kNone : exponent_of(v, least);
+      eb[size_t{p} * n + j] = v == 0 ? kNone : exponent_of(v, least_b);
     }
   for (uint32_t i = 0; i < m; ++i)
     for (uint32_t j = 0; j < n; ++j) {
       float d = accumulate ? c[i][j] : 0.0f;
-      if (!finite || !std::isfinite(d)) {
+      if (!std::isfinite(d) || (!finite && has_special(k, a + size_t{i} * lda, b + j, ldb))) {
         c[i][j] = special_sum(k, a + size_t{i} * lda, b + j, ldb, d);
         continue;
       }
-      int e = d == 0 ? kNone : exponent_of(d, -126);
+      int e = d == 0 ? kNone : exponent_of(d, least_d);
       for (uint32_t p = 0; p < k; ++p) e = std::max(e, ea[size_t{i} * k + p] + eb[size_t{p} * n + j]);
       if (e < kNone / 2) {
         c[i][j] = 0.0f;
@@ -185,11 +194,9 @@ void multiply_exact(uint32_t m, uint32_t n, uint32_t k, const float* a, uint32_t
         sum += static_cast<int64_t>(product * up);
       }
       double exact = static_cast<double>(sum) * down;
-      if (rule.f16_result)
+      if (rule.f16_result)  // + 0: zeros are positive, also after rounding
         c[i][j] =
-            exact == 0
-                ? 0.0f
-                : static_cast<float>(decode_float(encode_float(exact, ScalarType::f16), ScalarType::f16));
+            static_cast<float>(decode_float(encode_float(exact, ScalarType::f16), ScalarType::f16)) + 0.0f;
       else
         c[i][j] = cut(exact, rule.result_bits);
     }

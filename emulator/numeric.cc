@@ -56,7 +56,7 @@ uint32_t encode_float(double value, ScalarType type, Rounding rounding, bool sat
   int shift_out = type == ScalarType::tf32 ? 13 : 0;
   if (std::isnan(value)) {
     if (!f.has_nan) return largest(f);
-    return type == ScalarType::tf32 ? 0x7fffffff : canonical_nan(type, f);
+    return canonical_nan(type, f) << shift_out;
   }
   bool negative = std::signbit(value);
   uint32_t sign = negative ? sign_bit : 0;
@@ -125,6 +125,15 @@ double decode_float(uint32_t bits, ScalarType type) {
         std::ldexp(mantissa + (1u << f.mantissa_bits), static_cast<int>(exponent) - f.bias - f.mantissa_bits);
   }
   return negative ? -value : value;
+}
+
+bool is_tiny(double exact, ScalarType type, Rounding rounding) {
+  const FloatFormat& f = float_format(type);
+  double least = std::ldexp(1.0, 1 - f.bias), magnitude = std::fabs(exact);
+  double step = std::ldexp(least, -f.mantissa_bits - 1);  // between the numbers just below `least`
+  if (rounding == (std::signbit(exact) ? Rounding::down : Rounding::up)) return magnitude <= least - step;
+  // The tie below `least` goes to `least`, whose mantissa is even.
+  return magnitude < (rounding == Rounding::nearest_even ? least - step / 2 : least);
 }
 
 double add_round_to_odd(double a, double b) {

@@ -23,6 +23,11 @@ uint32_t encode_float(double value, ScalarType type, Rounding rounding = Roundin
                       bool satfinite = false);
 double decode_float(uint32_t bits, ScalarType type);
 
+/// Whether `exact` stays below the least normal number when it is rounded to the type's precision with any
+/// exponent. Then .ftz makes a zero of it, even where rounding to the type gives the least normal number
+/// (H200).
+bool is_tiny(double exact, ScalarType type, Rounding rounding = Rounding::nearest_even);
+
 /// a + b rounded to odd: a later rounding to fewer bits is then the only one.
 double add_round_to_odd(double a, double b);
 

@@ -189,7 +189,7 @@ float accumulate(float d, std::vector<float> products) {
   for (int i = 0; i < 16; ++i) b[i * 8] = 1.0f;
   float c[8] = {d};
   float* rows[1] = {c};
-  AccumulationRule rule{25, 24, ScalarType::bf16, false};
+  AccumulationRule rule{25, 24, ScalarType::bf16, ScalarType::bf16, false};
   multiply_hopper(1, 8, 16, a.data(), 16, b.data(), 8, rows, true, rule);
   return c[0];
 }
@@ -225,7 +225,7 @@ TEST(Accumulation, FastPathEqualsTheRuleOnIntegers) {
   c2 = c1;
   float *r1[16], *r2[16];
   for (int i = 0; i < 16; ++i) r1[i] = &c1[i * 64], r2[i] = &c2[i * 64];
-  AccumulationRule rule{25, 24, ScalarType::bf16, false};
+  AccumulationRule rule{25, 24, ScalarType::bf16, ScalarType::bf16, false};
   multiply_f32(16, 64, 16, a.data(), 16, b.data(), 64, r1, true);
   multiply_exact(16, 64, 16, a.data(), 16, b.data(), 64, r2, true, rule);
   EXPECT_EQ(c1, c2);
@@ -236,7 +236,8 @@ TEST(Accumulation, Fp8KeepsFourteenBits) {
   float* rows[1] = {c};
   std::vector<float> a(32, 0.0f), b(32 * 8, 0.0f);
   a[0] = b[0] = 1;
-  multiply_hopper(1, 8, 32, a.data(), 32, b.data(), 8, rows, true, {13, 14, ScalarType::e4m3, false});
+  multiply_hopper(1, 8, 32, a.data(), 32, b.data(), 8, rows, true,
+                  {13, 14, ScalarType::e4m3, ScalarType::e4m3, false});
   EXPECT_EQ(c[0], 16384.0f + 0);  // 16385 is cut to 16384 and 1 to 0: 2^(14 - 13) is the grid
 }
 
