@@ -10,6 +10,8 @@
 namespace gemmtune::emulator {
 namespace {
 
+constexpr size_t kStartsKept = 16;  ///< more groups than a kernel leaves open
+
 constexpr uint32_t kARegisters = 1, kATransposed = 2, kBTransposed = 4, kANegated = 8, kBNegated = 16;
 
 struct Types {
@@ -185,6 +187,10 @@ Action mma_async(Warp& w, Fragment& f, const Instr& in, Mask mask) {
       if (address + 16 <= w.cta->smem.size()) note_async_read(w, lane, *w.cta, address, 16, op);
     });
   uint64_t sequence = w.wgmma_queue.issued;
+  if (w.wgmma_starts.empty() || (!w.wgmma_groups.empty() && w.wgmma_groups.back() == sequence - 1)) {
+    w.wgmma_starts.emplace_back(sequence, w.release());
+    if (w.wgmma_starts.size() > kStartsKept) w.wgmma_starts.pop_front();
+  }
   for (uint32_t i = 0; i < d_registers; ++i) w.add_pending({in.ops[i].offset, 128, in.line, false, sequence});
   auto describe = [n = job.n, k = job.k] { return fmt::format("MMA 64x{}x{}", n, k); };
   submit_traced(w, &w.wgmma_queue, describe, [&w, job = std::move(job), sequence] {
@@ -216,6 +222,10 @@ Action wait_group(Warp& w, Fragment& f, const Instr& in, Mask mask) {
   for_warpgroup(w, [&](Warp& other) {
     other.wgmma_queue.observed = std::max(other.wgmma_queue.observed, need);
     other.wgmma_queue.tell(need, w.now());
+    // A wgmma is one operation of four warps: complete for one, it has been issued by all, with what each had
+    // waited for before. CUTLASS builds on that too: one thread gives a stage back for its warpgroup.
+    for (const auto& [sequence, clock] : other.wgmma_starts)
+      if (sequence <= need) w.clock.join(clock);
   });
   w.erase_pending([&](const PendingRegisters& p) { return !p.is_tcgen05 && p.sequence <= need; });
   while (w.wgmma_groups.size() > in.mod[0]) w.wgmma_groups.pop_front();

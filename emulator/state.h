@@ -107,7 +107,9 @@ struct Warp {
   // Asynchronous state of the warp.
   InOrder tmem_loads, tmem_stores, wgmma_queue;
   std::deque<uint64_t> wgmma_groups;  ///< wgmma_queue.issued at each commit_group not yet waited for
-  uint64_t async_version = 0;         ///< bumped by every completion that a wait_group may look at
+  /// What the warp had done before the first wgmma of its latest groups, by number in wgmma_queue.
+  std::deque<std::pair<uint64_t, Clock>> wgmma_starts;
+  uint64_t async_version = 0;  ///< bumped by every completion that a wait_group may look at
   std::vector<PendingRegisters> pending_registers;
   std::vector<uint16_t> pending_index;  ///< by register offset / 64: place in pending_registers + 1, or 0
   void add_pending(const PendingRegisters& p);
