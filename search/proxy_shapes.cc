@@ -16,6 +16,9 @@ std::vector<Shape> proxy_shapes(const TileShape& t, const ProblemClass& cls, int
       {cluster_rows + odd_m, cluster_columns + odd_n, laps + odd_k},  // ragged everywhere, ring wraps twice
       {cluster_rows, 2 * cluster_columns, int64_t{t.tile_k} * t.stages},  // exact tiles, ring filled once
   };
+  // Parts along K that differ in length.
+  if (t.split_k > 1)
+    shapes.push_back({odd_m, cluster_columns + odd_n, int64_t{t.tile_k} * (2 * t.split_k + 1) + odd_k});
   if (sm_count > 0) {
     // A bit over two tiles a CTA: persistent kernels loop, both accumulator slots turn over twice.
     int64_t clusters = 2 * (sm_count / (t.cluster_m * t.cluster_n)) + 3;
