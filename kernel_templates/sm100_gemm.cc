@@ -301,7 +301,8 @@ class Sm100Gemm final : public KernelFamily {
             k.persistent != kOneTile,
             k.threads(),
             std::clamp(std::min(kTmemColumns / tmem_columns(config), 233472 / (per_cta + 1024)), 1, 8),
-            k.split_k};
+            k.split_k,
+            k.epilogue ? 16 / size_bytes(cls.out) : 1};
   }
 
   int tmem_columns(const Config& config) const override {

@@ -39,7 +39,7 @@ constexpr Walk kWalk = knob::stream_k          ? Walk::stream_k
                        : knob::persistent == 2 ? Walk::dynamic
                                                : Walk::none;
 constexpr int kEpilogueWarps = knob::epilogue_warps;
-constexpr int kProducerWarp = kEpilogueWarps, kMmaWarp = kEpilogueWarps + 1, kAskingWarp = kEpilogueWarps + 2;
+constexpr int kProducerWarp = kEpilogueWarps, kMmaWarp = kEpilogueWarps + 1;  // then the one that asks
 constexpr int kThreads = 32 * (kEpilogueWarps + 2 + (kWalk == Walk::dynamic));
 
 using TileA = OperandTile<kTileM, knob::tile_k, kAMnMajor, knob::swizzle_a>;
