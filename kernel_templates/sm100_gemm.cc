@@ -20,18 +20,20 @@ enum Persistent { kOneTile, kStatic, kClc };
 /// A config with the names of the kernel's knobs.
 struct Knobs {
   int stages, tile_k, swizzle_a, swizzle_b, tile_m, tile_n, cta_group, cluster_m, cluster_n, persistent,
-      acc_slots, epilogue, epilogue_warps, swap_ab, split_k, stream_k, raster, raster_group;
+      acc_slots, epilogue, epilogue_warps, swap_ab, split_k, stream_k, loader, warp_specialized, mma_wait,
+      raster, raster_group;
 
   explicit Knobs(const Config& c) {
     size_t i = 0;
-    for (int* field : {&stages, &tile_k, &swizzle_a, &swizzle_b, &tile_m, &tile_n, &cta_group, &cluster_m,
-                       &cluster_n, &persistent, &acc_slots, &epilogue, &epilogue_warps, &swap_ab, &split_k,
-                       &stream_k, &raster, &raster_group})
+    for (int* field :
+         {&stages,    &tile_k,    &swizzle_a,  &swizzle_b,        &tile_m,   &tile_n,         &cta_group,
+          &cluster_m, &cluster_n, &persistent, &acc_slots,        &epilogue, &epilogue_warps, &swap_ab,
+          &split_k,   &stream_k,  &loader,     &warp_specialized, &mma_wait, &raster,         &raster_group})
       *field = c.values[i++];
   }
 
   int cluster_size() const { return cluster_m * cluster_n; }
-  int threads() const { return 32 * (epilogue_warps + 2 + (persistent == kClc)); }
+  int threads() const { return 32 * (epilogue_warps + (warp_specialized ? 2 + (persistent == kClc) : 0)); }
   bool reduces() const { return split_k > 1 || stream_k; }
   /// Of the MMA's D, M x N of the problem or N x M.
   int64_t rows(const Shape& s) const { return swap_ab ? s.n : s.m; }
@@ -130,6 +132,25 @@ class Sm100Gemm final : public KernelFamily {
          "the last rounds of tiles are cut along K so that all clusters end together",
          {"no", "yes"},
          true},
+        {"loader",
+         {0, 1},
+         0,
+         "operands come by TMA, or by cp.async from all threads",
+         {"tma", "cp_async"},
+         true},
+        {"warp_specialized",
+         {0, 1},
+         1,
+         "copies, MMAs and epilogue in warps of their own; no: one thread after the other, the ladders' "
+         "first steps",
+         {"no", "yes"},
+         true},
+        {"mma_wait",
+         {0, 1},
+         0,
+         "MMAs are waited for when their stage is needed again, or each at once",
+         {"ring", "each"},
+         true},
         raster_knob(),
         raster_group_knob(),
     };
@@ -208,6 +229,20 @@ class Sm100Gemm final : public KernelFamily {
                "epilogue = tma_store: rows of D are {} bytes apart, TMA needs a multiple of 16",
                s.shape->n * size_bytes(s.cls.out));
          }},
+        {"serial",
+         {"cta_group", "cluster_m", "cluster_n", "persistent", "loader", "warp_specialized", "mma_wait"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           if (k.warp_specialized) {
+             if (k.loader)
+               return std::string("loader = cp_async takes all threads: warp_specialized must be no");
+             if (k.mma_wait)
+               return std::string("mma_wait = each stalls the copies only without warp_specialized");
+             return std::string();
+           }
+           if (k.cluster_size() == 1 && k.persistent == kOneTile) return std::string();
+           return std::string("warp_specialized = no: one CTA, one tile");
+         }},
         {"stream_k",
          {"persistent", "split_k", "stream_k"},
          [](const Config& c, const ConstraintScope&) {
@@ -274,6 +309,8 @@ class Sm100Gemm final : public KernelFamily {
         map_a,
         tensor_map(k.tile_b(cls), cls.in, k.columns(s), s.k),
         k.epilogue ? output_map(k, cls, s) : map_a,  // a parameter that is not used must be a valid map
+        PointerArg{k.tile_a(cls).operand},
+        PointerArg{k.tile_b(cls).operand},
         PointerArg{Operand::d},
         PointerArg{Operand::c},
         PointerArg{Operand::workspace},
@@ -314,12 +351,14 @@ class Sm100Gemm final : public KernelFamily {
     Knobs k(config);
     InstructionCounts counts;
     counts.mma = k.tile_k / 16;
-    counts.tma_load = k.tile_a(cls).copies() + k.tile_b(cls).copies();
+    counts.tma_load = k.loader ? 0 : k.tile_a(cls).copies() + k.tile_b(cls).copies();
     counts.tma_store = k.epilogue ? (k.reduces() ? 2 : 1) : 0;  // whole tiles, and sums of parts
     counts.commit = 2;                                          // stage free, accumulator full
     // Producer: empty, tail; MMA: accumulator empty, full; epilogue: accumulator full. With clc each of the
     // three waits for answers, and so does the warp that asks, which also waits for a place.
     counts.mbarrier_wait = 5 + (k.persistent == kClc ? 5 : 0);
+    // Without specialization: empty, full (not with cp.async), each MMA or the tail; accumulator full.
+    if (!k.warp_specialized) counts.mbarrier_wait = k.loader ? 3 : 4;
     counts.tmem_load = k.reduces() ? 2 : 1;
     counts.tmem_alloc = 1;
     return counts;

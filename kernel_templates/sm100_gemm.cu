@@ -15,6 +15,9 @@
 //
 // A pair's even CTA expects the bytes of both CTAs; the odd CTA's copies signal the even CTA's barrier.
 //
+// Without warp specialization (the first steps of the ladders) there are only the epilogue warps: one thread of the first
+// issues copies and MMAs in turns, or all threads copy with cp.async and one issues the MMAs.
+//
 // A and B, rows and columns below are the MMA's. With swap_ab the problem's B is the MMA's A: its N lies along the
 // MMA's rows, so that a small M needs only as many MMA columns as it has.
 #include "device/bulk_store.cuh"
@@ -39,8 +42,12 @@ constexpr Walk kWalk = knob::stream_k          ? Walk::stream_k
                        : knob::persistent == 2 ? Walk::dynamic
                                                : Walk::none;
 constexpr int kEpilogueWarps = knob::epilogue_warps;
-constexpr int kProducerWarp = kEpilogueWarps, kMmaWarp = kEpilogueWarps + 1;  // then the one that asks
-constexpr int kThreads = 32 * (kEpilogueWarps + 2 + (kWalk == Walk::dynamic));
+constexpr int kProducerWarp = knob::warp_specialized ? kEpilogueWarps : 0;
+constexpr int kMmaWarp = knob::warp_specialized ? kEpilogueWarps + 1 : 0;  // then the one that asks
+constexpr bool kSpecialized = knob::warp_specialized;
+constexpr bool kCopiesByThreads = knob::loader == 1;
+constexpr bool kWaitsForEach = knob::mma_wait == 1;
+constexpr int kThreads = 32 * (kEpilogueWarps + (kSpecialized ? 2 + (kWalk == Walk::dynamic) : 0));
 
 using TileA = OperandTile<kTileM, knob::tile_k, kAMnMajor, knob::swizzle_a>;
 using TileB = OperandTile<kTileBRows, knob::tile_k, kBMnMajor, knob::swizzle_b>;
@@ -145,6 +152,17 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout
   }
 }
 
+/// One k-tile: the MMAs of a stage, and the signal that it may be overwritten.
+DEVICE void multiply_stage(u32 accumulator, u32 stage, bool accumulate, u32 empty, u16 mask) {
+  u64 a = tcgen05_descriptor<TileA, knob::swizzle_a>(stage);
+  u64 b = tcgen05_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step)
+    tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
+                        accumulate || step > 0);
+  tcgen05_commit<kGroup, (kClusterSize > 1)>(empty, mask);
+}
+
 DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
   // Who fetched what these MMAs read: both CTAs of the pair, in all columns of the cluster, and the whole row.
   u16 mask_pair = ((1 << kGroup) - 1) << (work.rank & ~(kGroup - 1u));
@@ -167,18 +185,68 @@ DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
     for (int k = todo.k_begin; k < todo.k_end; ++k) {
       mbarrier_wait(shared.full + 8 * at.index, at.parity);
       tcgen05_fence_after_sync();
-      u32 stage = shared.stages + at.index * kStageBytes;
-      u64 a = tcgen05_descriptor<TileA, knob::swizzle_a>(stage);
-      u64 b = tcgen05_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step)
-        tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
-                            k > todo.k_begin || step > 0);
-      tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.empty + 8 * at.index, mask_stage);
+      multiply_stage(accumulator, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index,
+                     mask_stage);
       at.advance();
     }
     tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.acc_full + 8 * acc.index, mask_pair);
     acc.advance();
+  }
+}
+
+/// Without warp specialization, one accumulation: copies run up to stages - 1 k-tiles ahead. By one thread; with
+/// cp.async by all.
+DEVICE void produce_and_multiply(const TensorMap* map_a, const TensorMap* map_b, const void* a, const void* b, int rows,
+                                 int columns, int size_k, u32 tmem, const Layout& shared, const Work& work) {
+  Walker walker = work.walker(shared);
+  Accumulation todo;
+  walker.next<false>(todo);
+  TileCoordinate tile = work.tile(todo.tile);
+  const int m = static_cast<int>(tile.m) * kTileM, n = static_cast<int>(tile.n) * knob::tile_n;
+  RingPosition<knob::stages> filled, at;
+#pragma unroll 1
+  for (int k = todo.k_begin - (knob::stages - 1); k < todo.k_end; ++k) {
+    const int ahead = k + knob::stages - 1;
+    if (ahead < todo.k_end) {
+      u32 stage = shared.stages + filled.index * kStageBytes, full = shared.full + 8 * filled.index;
+      mbarrier_wait(shared.empty + 8 * filled.index, filled.parity ^ 1);
+      if constexpr (kCopiesByThreads) {
+        TileA::copy<kThreads>(stage, a, m, ahead * knob::tile_k, rows, size_k);
+        TileB::copy<kThreads>(stage + TileA::kStride, b, n, ahead * knob::tile_k, columns, size_k);
+      } else {
+        mbarrier_arrive_expect_tx(full, kPairTransaction);
+        TileA::load<kGroup, kSharersA>(stage, map_a, m, ahead * knob::tile_k, full, 0, 0);
+        TileB::load<kGroup, kSharersB>(stage + TileA::kStride, map_b, n, ahead * knob::tile_k, full, 0, 0);
+      }
+      filled.advance();
+    }
+    // One group a turn, empty ones too, so that "all but the last stages - 1" is always the right number.
+    if constexpr (kCopiesByThreads) cp_async_commit();
+    if (k < todo.k_begin) continue;
+    bool issues = true;
+    if constexpr (kCopiesByThreads) {
+      cp_async_wait<knob::stages - 1>();
+      fence_async_shared();
+      __syncthreads();
+      issues = threadIdx.x == 0;
+    } else {
+      mbarrier_wait(shared.full + 8 * at.index, at.parity);
+    }
+    if (issues) {
+      tcgen05_fence_after_sync();
+      multiply_stage(tmem, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index, 0);
+    }
+    if constexpr (kWaitsForEach) mbarrier_wait(shared.empty + 8 * at.index, at.parity);
+    at.advance();
+  }
+  if (!kCopiesByThreads || threadIdx.x == 0)
+    tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.acc_full, 0);
+  if constexpr (!kWaitsForEach) {
+#pragma unroll 1
+    for (int s = 0; s < knob::stages; ++s) {
+      mbarrier_wait(shared.empty + 8 * filled.index, filled.parity ^ 1);
+      filled.advance();
+    }
   }
 }
 
@@ -412,7 +480,7 @@ DEVICE void drain(u32 tmem, const Layout& shared, const Work& work, const Output
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     sm100_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-               const __grid_constant__ TensorMap map_d, void* d, const void* c, void* workspace, int rows, int columns,
+               const __grid_constant__ TensorMap map_d, const void* a, const void* b, void* d, const void* c, void* workspace, int rows, int columns,
                int size_k, float alpha, float beta, u32 raster_group, u32 raster) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const Layout shared(shared_address(shared_memory));
@@ -459,13 +527,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   u32 tmem;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(tmem) : "r"(shared.tmem_address) : "memory");
 
-  if (warp == kProducerWarp) {
+  const Output out{&map_d, d, c, rows, columns, Scaling{alpha, beta}, static_cast<unsigned char*>(workspace)};
+  if constexpr (!kSpecialized) {
+    if (kCopiesByThreads || (warp == kMmaWarp && elect_one()))
+      produce_and_multiply(&map_a, &map_b, a, b, rows, columns, size_k, tmem, shared, work);
+    __syncwarp();
+    drain(tmem, shared, work, out);
+  } else if (warp == kProducerWarp) {
     if (elect_one()) produce(&map_a, &map_b, shared, work);
   } else if (warp == kMmaWarp) {
     if (rank % kGroup == 0 && elect_one()) multiply(tmem, shared, work);
   } else if (warp < kEpilogueWarps) {
-    drain(tmem, shared, work,
-          Output{&map_d, d, c, rows, columns, Scaling{alpha, beta}, static_cast<unsigned char*>(workspace)});
+    drain(tmem, shared, work, out);
   } else if (rank == 0) {
     if constexpr (kWalk == Walk::dynamic) work.walker(shared).ask(shared.answers.empty);
   }
