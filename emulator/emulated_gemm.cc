@@ -105,7 +105,8 @@ EmulatedGemm::EmulatedGemm(const Problem& problem, Fill fill, float alpha, float
   addresses_ = {{Operand::a, upload(a, cls.in)},
                 {Operand::b, upload(b, cls.in)},
                 {Operand::c, cls.beta ? upload(c, cls.out) : 0},
-                {Operand::d, device_.allocate(d_bytes)}};
+                {Operand::d, device_.allocate(d_bytes)},
+                {Operand::workspace, 0}};
 }
 
 uint64_t EmulatedGemm::upload(const std::vector<float>& values, DType type) {
@@ -121,6 +122,12 @@ emulator::LaunchResult EmulatedGemm::launch(emulator::Module& module, const Vari
   int clusters = std::max(1, sm_count / (tile.cluster_m * tile.cluster_n));
   LaunchPlan plan =
       v.family->plan(v.config, v.cls, *v.arch, problem_.shape, {sm_count, clusters}, alpha_, beta_);
+  if (plan.workspace_bytes > workspace_bytes_) {
+    // Zero before the first launch only: later ones rely on what the kernel leaves behind.
+    workspace_bytes_ = plan.workspace_bytes;
+    addresses_[Operand::workspace] = device_.allocate(static_cast<uint64_t>(workspace_bytes_));
+    device_.fill(addresses_.at(Operand::workspace), 0, static_cast<uint64_t>(workspace_bytes_));
+  }
   how.kernel = v.family->entry();
   how.grid = plan.grid;
   how.block = plan.block;

@@ -37,6 +37,7 @@ class EmulatedGemm {
   emulator::Device device_;
   std::map<Operand, uint64_t> addresses_;
   std::map<Operand, size_t> bytes_;
+  int64_t workspace_bytes_ = 0;
   Reference reference_;
 };
 

@@ -78,6 +78,7 @@ class Worker {
     Module module;
     CUfunction function;
     LaunchDevice device;
+    DeviceBuffer workspace;              ///< of the problem's shape; its own: kernels rely on what they leave
     std::vector<PreparedLaunch> timing;  ///< one an operand set
     double estimate_us = 0;
     size_t next_set = 0;
@@ -86,6 +87,14 @@ class Worker {
   LaunchPlan plan(const Prepared& p, const Shape& shape) const {
     return p.variant.family->plan(p.variant.config, p.variant.cls, *p.variant.arch, shape, p.device, alpha_,
                                   beta_);
+  }
+
+  /// Zero, as a kernel finds it before its first launch.
+  DeviceBuffer workspace(const LaunchPlan& plan) const {
+    if (plan.workspace_bytes == 0) return {};
+    DeviceBuffer buffer(static_cast<size_t>(plan.workspace_bytes));
+    check(CudaDriver::get().MemsetD8Async(buffer.address(), 0, buffer.bytes(), stream_), "cuMemsetD8Async");
+    return buffer;
   }
 
   json begin(const json& request) {
@@ -139,8 +148,12 @@ class Worker {
                         fmt::format("no cluster of {} CTAs with {} bytes of shared memory fits this device",
                                     shape_plan.cluster.x, shape_plan.dynamic_smem_bytes)};
     shape_plan = plan(p, problem_.shape);
-    for (size_t i = 0; i < timing_->count(); ++i)
-      p.timing.emplace_back(p.function, shape_plan, timing_->addresses(i));
+    p.workspace = workspace(shape_plan);
+    for (size_t i = 0; i < timing_->count(); ++i) {
+      OperandAddresses operands = timing_->addresses(i);
+      operands.workspace = p.workspace.address();
+      p.timing.emplace_back(p.function, shape_plan, operands);
+    }
     prepared_.insert_or_assign(request.at("handle").get<int>(), std::move(p));
     return json::object();
   }
@@ -158,7 +171,11 @@ class Worker {
       return reply;
     };
     auto judge = [&](CheckSet& set, const Shape& shape) -> std::string {
-      PreparedLaunch launch(p.function, plan(p, shape), set.addresses());
+      LaunchPlan shape_plan = plan(p, shape);
+      DeviceBuffer partials = workspace(shape_plan);
+      OperandAddresses operands = set.addresses();
+      operands.workspace = partials.address();
+      PreparedLaunch launch(p.function, shape_plan, operands);
       validation.cases.push_back(set.judge(launch));
       const ValidationCase& got = validation.cases.back();
       if (got.passed()) return "";

@@ -42,6 +42,8 @@ struct TileShape {
   bool persistent;
   int threads;
   int ctas_per_sm;  ///< that shared memory, registers and tensor memory allow at once
+  int split_k = 1;     ///< parts along K that different CTAs work on
+  int n_multiple = 1;  ///< N must be a multiple of this: TMA stores rows of a multiple of 16 bytes
 };
 
 /// Instruction counts in the PTX text (static, not executed), as the B200 ladder prints them

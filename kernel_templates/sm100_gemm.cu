@@ -1,34 +1,56 @@
 // Blackwell GEMM: TMA -> mbarrier ring -> tcgen05.mma -> tensor memory -> registers -> global, warp-specialized.
 //
-// Warps 0-3 epilogue (warp w reads tensor-memory lanes 32w .. 32w+31, which only warps with index % 4 == w may do),
-// warp 4 producer (one thread issues every copy), warp 5 MMA (one thread issues every MMA; the warp owns tensor
-// memory). With cta_group 2 the even CTA of a pair issues MMAs of 256 rows for both: each CTA holds its own 128 rows
-// of A and of D, and half of the columns of B.
+// Warps 0 .. E-1 epilogue (E = 4 or 8; warp w reads tensor-memory lanes 32 * (w % 4) .. + 31, no other may), then one
+// warp for the copies (one thread issues all), one for the MMAs (one thread issues all; the warp owns tensor memory),
+// and with persistent = clc one that asks the hardware for more work. With cta_group 2 the even CTA of a pair issues
+// MMAs of twice the rows for both: each CTA holds its own rows of A and of D, and half of the columns of B.
 //
 //   barrier         arrivals                                             waits
 //   full[s]         1 + bytes: the producer of the pair's even CTA       MMA thread (of the even CTA)
 //   empty[s]        one commit per MMA-issuing CTA of own row or column  producer of each CTA, on its own barrier
 //   acc_full[a]     1: the commit behind the last MMA of a tile          epilogue of each CTA, on its own barrier
-//   acc_empty[a]    4 warps x cta_group                                  MMA thread (of the even CTA)
+//   acc_empty[a]    epilogue warps x cta_group                           MMA thread (of the even CTA)
+//   answer full[i]  1 + 16 bytes: the asking warp of rank 0              every role of each CTA, on its own barrier
+//   answer empty[i] every role of the cluster                            the asking warp of rank 0
 //
 // A pair's even CTA expects the bytes of both CTAs; the odd CTA's copies signal the even CTA's barrier.
+//
+// Without warp specialization (the first steps of the ladders) there are only the epilogue warps: one thread of the first
+// issues copies and MMAs in turns, or all threads copy with cp.async and one issues the MMAs.
+//
+// A and B, rows and columns below are the MMA's. With swap_ab the problem's B is the MMA's A: its N lies along the
+// MMA's rows, so that a small M needs only as many MMA columns as it has.
+#include "device/bulk_store.cuh"
 #include "device/mbarrier.cuh"
 #include "device/operand_tile.cuh"
 #include "device/output.cuh"
 #include "device/raster.cuh"
+#include "device/schedule.cuh"
 #include "device/tcgen05.cuh"
 
 constexpr int kGroup = knob::cta_group;
 constexpr int kClusterSize = knob::cluster_m * knob::cluster_n;
-constexpr int kTileM = 128;                   // rows of one CTA
+constexpr int kTileM = knob::tile_m;               // rows of one CTA
 constexpr int kTileBRows = knob::tile_n / kGroup;  // columns of the pair's tile whose B this CTA holds
 constexpr int kSteps = knob::tile_k / kMmaDepth;
-constexpr int kEpilogueWarps = 4;
-constexpr int kProducerWarp = kEpilogueWarps, kMmaWarp = kEpilogueWarps + 1;
-constexpr int kThreads = 32 * (kEpilogueWarps + 2);
+constexpr bool kSwap = knob::swap_ab;
+constexpr bool kAMnMajor = kSwap ? problem::b_mn_major : problem::a_mn_major;
+constexpr bool kBMnMajor = kSwap ? problem::a_mn_major : problem::b_mn_major;
 
-using TileA = OperandTile<kTileM, knob::tile_k, problem::a_mn_major, knob::swizzle_a>;
-using TileB = OperandTile<kTileBRows, knob::tile_k, problem::b_mn_major, knob::swizzle_b>;
+constexpr Walk kWalk = knob::stream_k          ? Walk::stream_k
+                       : knob::persistent == 1 ? Walk::fixed
+                       : knob::persistent == 2 ? Walk::dynamic
+                                               : Walk::none;
+constexpr int kEpilogueWarps = knob::epilogue_warps;
+constexpr int kProducerWarp = knob::warp_specialized ? kEpilogueWarps : 0;
+constexpr int kMmaWarp = knob::warp_specialized ? kEpilogueWarps + 1 : 0;  // then the one that asks
+constexpr bool kSpecialized = knob::warp_specialized;
+constexpr bool kCopiesByThreads = knob::loader == 1;
+constexpr bool kWaitsForEach = knob::mma_wait == 1;
+constexpr int kThreads = 32 * (kEpilogueWarps + (kSpecialized ? 2 + (kWalk == Walk::dynamic) : 0));
+
+using TileA = OperandTile<kTileM, knob::tile_k, kAMnMajor, knob::swizzle_a>;
+using TileB = OperandTile<kTileBRows, knob::tile_k, kBMnMajor, knob::swizzle_b>;
 constexpr int kStageBytes = TileA::kStride + TileB::kStride;
 constexpr u32 kPairTransaction = kGroup * (TileA::kBytes + TileB::kBytes);
 
@@ -36,28 +58,62 @@ constexpr u32 kPairTransaction = kGroup * (TileA::kBytes + TileB::kBytes);
 constexpr int kSharersA = knob::cluster_n;
 constexpr int kSharersB = knob::cluster_m / kGroup;
 
-constexpr int kChunk = knob::tile_n % 32 == 0 ? 32 : 16;  // columns that the epilogue takes at a time
-constexpr int kSlotColumns = round_up(knob::tile_n, 32);
-constexpr u32 kInstruction = mma_instruction_descriptor<kTileM * kGroup, knob::tile_n, problem::in_type,
-                                                        problem::a_mn_major, problem::b_mn_major>();
+// Where an accumulator lies (ptx-facts 4.3). Normally row r is lane r and column n is column n. 64 rows of one CTA take
+// 16 lanes of each warp; 2 x 64 rows of a pair take lanes r and r + 64, for the lower and upper half of the columns.
+constexpr bool kHalfLanes = kTileM == 64 && kGroup == 1, kFolded = kTileM == 64 && kGroup == 2;
+constexpr int kRowsPerWarp = kHalfLanes ? 16 : 32;
+constexpr int kLaneColumns = kFolded ? knob::tile_n / 2 : knob::tile_n;     // columns of tensor memory
+constexpr int kWarpColumns = kLaneColumns / (kEpilogueWarps / 4);           // of them, one warp's
+constexpr int kChunk = kWarpColumns % 32 == 0 ? 32 : 16;                    // that it takes at a time
+constexpr int kHeld = kHalfLanes ? kChunk / 2 : kChunk;  // by one thread: with 16 rows, two share each
+constexpr int kSlotColumns = round_up(kLaneColumns, 32);
+constexpr u32 kInstruction =
+    mma_instruction_descriptor<kTileM * kGroup, knob::tile_n, problem::in_type, kAMnMajor, kBMnMajor>();
 
-struct Ring {
-  u32 stages, full, empty, acc_full, acc_empty;  // shared addresses
+// A box of results on its way through shared memory: one warp's rows of one chunk. Two a warp.
+constexpr bool kStaged = knob::epilogue == 1;
+constexpr int kBoxSpan = kChunk * size_bytes(problem::out_type);
+constexpr int kBoxBytes = kRowsPerWarp * kBoxSpan;
+
+using Walker = Schedule<kWalk, knob::split_k, kClusterSize>;
+
+/// Shared addresses. Operand stages and result boxes first: they need the alignment.
+struct Layout {
+  u32 stages, boxes, full, empty, acc_full, acc_empty;
+  AnswerRing answers;
+  u32 tmem_address, is_last;
+
+  DEVICE explicit Layout(u32 base)
+      : stages(base),
+        boxes(base + knob::stages * kStageBytes),
+        full(boxes + (kStaged ? 2 * kEpilogueWarps * kBoxBytes : 0)),
+        empty(full + 8 * knob::stages),
+        acc_full(empty + 8 * knob::stages),
+        acc_empty(acc_full + 8 * knob::acc_slots),
+        answers{acc_empty + 8 * knob::acc_slots, answers.answers + 16 * kAnswers, answers.full + 8 * kAnswers},
+        tmem_address(answers.empty + 8 * kAnswers),
+        is_last(tmem_address + 4) {}
 };
 
 struct Work {
   u32 tiles_m, tiles_n;  // in clusters
   int k_tiles;
-  u32 raster_group, raster_along_n;
+  u32 raster_group, raster;
   u32 rank, rank_m, rank_n;
 
+  /// Of this CTA, in CTA tiles.
   DEVICE TileCoordinate tile(u32 index) const {
-    TileCoordinate at = raster_tile(index, tiles_m, tiles_n, raster_group, raster_along_n);
-    return {at.m * knob::cluster_m + rank_m, at.n * (knob::cluster_n) + rank_n};
+    TileCoordinate at = raster_tile(index, tiles_m, tiles_n, raster_group, raster);
+    return {at.m * knob::cluster_m + rank_m, at.n * knob::cluster_n + rank_n};
+  }
+  DEVICE Walker walker(const Layout& at) const {
+    AnswerRing ring = at.answers;
+    if constexpr (kWalk == Walk::dynamic) ring.empty = map_to_rank(ring.empty, 0);
+    return {{tiles_m * tiles_n, k_tiles}, ring};
   }
 };
 
-DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, Ring ring, Work work) {
+DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout& shared, const Work& work) {
   // Bit r of a mask is cluster rank r = m + n * cluster_m.
   u16 mask_a = 0, mask_b = 0;
 #pragma unroll
@@ -67,35 +123,47 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, Ring ring, W
     mask_b |= 1 << (m * kGroup + work.rank_m % kGroup + work.rank_n * knob::cluster_m);
   const bool even = work.rank % kGroup == 0;
   // Of a pair only the even CTA's full barriers count.
-  const u32 full = kGroup == 2 ? map_to_rank(ring.full, work.rank & ~1u) : ring.full;
+  const u32 full = kGroup == 2 ? map_to_rank(shared.full, work.rank & ~1u) : shared.full;
 
   RingPosition<knob::stages> at;
-  for (u32 index = cluster_id(); index < work.tiles_m * work.tiles_n; index += cluster_count()) {
-    TileCoordinate tile = work.tile(index);
+  Walker walker = work.walker(shared);
+  Accumulation todo;
+  while (walker.next<false>(todo)) {
+    TileCoordinate tile = work.tile(todo.tile);
     int m = static_cast<int>(tile.m) * kTileM;
     int n = static_cast<int>(tile.n) * knob::tile_n + static_cast<int>(work.rank_m % kGroup) * kTileBRows;
 #pragma unroll 1
-    for (int k = 0; k < work.k_tiles; ++k) {
-      mbarrier_wait(ring.empty + 8 * at.index, at.parity ^ 1);
-      u32 stage = ring.stages + at.index * kStageBytes;
-      if (even) mbarrier_arrive_expect_tx(ring.full + 8 * at.index, kPairTransaction);
+    for (int k = todo.k_begin; k < todo.k_end; ++k) {
+      mbarrier_wait(shared.empty + 8 * at.index, at.parity ^ 1);
+      u32 stage = shared.stages + at.index * kStageBytes;
+      if (even) mbarrier_arrive_expect_tx(shared.full + 8 * at.index, kPairTransaction);
       u32 barrier = full + 8 * at.index;
       TileA::load<kGroup, kSharersA>(stage, map_a, m, k * knob::tile_k, barrier, work.rank_n, mask_a);
       TileB::load<kGroup, kSharersB>(stage + TileA::kStride, map_b, n, k * knob::tile_k, barrier,
                                      work.rank_m / kGroup, mask_b);
       at.advance();
     }
-    if constexpr (!knob::persistent) break;
   }
   // The last commits signal barriers that nothing else waits for: stay until they have arrived.
 #pragma unroll 1
   for (int s = 0; s < knob::stages; ++s) {
-    mbarrier_wait(ring.empty + 8 * at.index, at.parity ^ 1);
+    mbarrier_wait(shared.empty + 8 * at.index, at.parity ^ 1);
     at.advance();
   }
 }
 
-DEVICE void multiply(u32 tmem, Ring ring, Work work) {
+/// One k-tile: the MMAs of a stage, and the signal that it may be overwritten.
+DEVICE void multiply_stage(u32 accumulator, u32 stage, bool accumulate, u32 empty, u16 mask) {
+  u64 a = tcgen05_descriptor<TileA, knob::swizzle_a>(stage);
+  u64 b = tcgen05_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step)
+    tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
+                        accumulate || step > 0);
+  tcgen05_commit<kGroup, (kClusterSize > 1)>(empty, mask);
+}
+
+DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
   // Who fetched what these MMAs read: both CTAs of the pair, in all columns of the cluster, and the whole row.
   u16 mask_pair = ((1 << kGroup) - 1) << (work.rank & ~(kGroup - 1u));
   u16 mask_stage = 0;
@@ -107,120 +175,323 @@ DEVICE void multiply(u32 tmem, Ring ring, Work work) {
 
   RingPosition<knob::stages> at;
   RingPosition<knob::acc_slots> acc;
-  for (u32 index = cluster_id(); index < work.tiles_m * work.tiles_n; index += cluster_count()) {
-    mbarrier_wait_cluster(ring.acc_empty + 8 * acc.index, acc.parity ^ 1);
+  Walker walker = work.walker(shared);
+  Accumulation todo;
+  while (walker.next<false>(todo)) {
+    mbarrier_wait_cluster(shared.acc_empty + 8 * acc.index, acc.parity ^ 1);
     tcgen05_fence_after_sync();
     u32 accumulator = tmem + acc.index * kSlotColumns;
 #pragma unroll 1
-    for (int k = 0; k < work.k_tiles; ++k) {
-      mbarrier_wait(ring.full + 8 * at.index, at.parity);
+    for (int k = todo.k_begin; k < todo.k_end; ++k) {
+      mbarrier_wait(shared.full + 8 * at.index, at.parity);
       tcgen05_fence_after_sync();
-      u32 stage = ring.stages + at.index * kStageBytes;
-      u64 a = tcgen05_descriptor<TileA, knob::swizzle_a>(stage);
-      u64 b = tcgen05_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step)
-        tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
-                            k > 0 || step > 0);
-      tcgen05_commit<kGroup, (kClusterSize > 1)>(ring.empty + 8 * at.index, mask_stage);
+      multiply_stage(accumulator, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index,
+                     mask_stage);
       at.advance();
     }
-    tcgen05_commit<kGroup, (kClusterSize > 1)>(ring.acc_full + 8 * acc.index, mask_pair);
+    tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.acc_full + 8 * acc.index, mask_pair);
     acc.advance();
-    if constexpr (!knob::persistent) break;
   }
 }
 
-/// Columns [column, column + kChunk) of one row from registers. `vector`: rows start on 16-byte boundaries, so whole
-/// chunks are stored 16 bytes at a time.
-DEVICE void store_chunk(const u32 (&acc)[kChunk], void* d, const void* c, i64 row_start, int column, int n, bool vector,
-                        Scaling scaling) {
-  constexpr Type kOut = problem::out_type;
-  i64 index = row_start + column;
-  if (vector && column + kChunk <= n) {
-    constexpr int kPerVector = 16 / size_bytes(kOut);
+/// Without warp specialization, one accumulation: copies run up to stages - 1 k-tiles ahead. By one thread; with
+/// cp.async by all.
+DEVICE void produce_and_multiply(const TensorMap* map_a, const TensorMap* map_b, const void* a, const void* b, int rows,
+                                 int columns, int size_k, u32 tmem, const Layout& shared, const Work& work) {
+  Walker walker = work.walker(shared);
+  Accumulation todo;
+  walker.next<false>(todo);
+  TileCoordinate tile = work.tile(todo.tile);
+  const int m = static_cast<int>(tile.m) * kTileM, n = static_cast<int>(tile.n) * knob::tile_n;
+  RingPosition<knob::stages> filled, at;
+#pragma unroll 1
+  for (int k = todo.k_begin - (knob::stages - 1); k < todo.k_end; ++k) {
+    const int ahead = k + knob::stages - 1;
+    if (ahead < todo.k_end) {
+      u32 stage = shared.stages + filled.index * kStageBytes, full = shared.full + 8 * filled.index;
+      mbarrier_wait(shared.empty + 8 * filled.index, filled.parity ^ 1);
+      if constexpr (kCopiesByThreads) {
+        TileA::copy<kThreads>(stage, a, m, ahead * knob::tile_k, rows, size_k);
+        TileB::copy<kThreads>(stage + TileA::kStride, b, n, ahead * knob::tile_k, columns, size_k);
+      } else {
+        mbarrier_arrive_expect_tx(full, kPairTransaction);
+        TileA::load<kGroup, kSharersA>(stage, map_a, m, ahead * knob::tile_k, full, 0, 0);
+        TileB::load<kGroup, kSharersB>(stage + TileA::kStride, map_b, n, ahead * knob::tile_k, full, 0, 0);
+      }
+      filled.advance();
+    }
+    // One group a turn, empty ones too, so that "all but the last stages - 1" is always the right number.
+    if constexpr (kCopiesByThreads) cp_async_commit();
+    if (k < todo.k_begin) continue;
+    bool issues = true;
+    if constexpr (kCopiesByThreads) {
+      cp_async_wait<knob::stages - 1>();
+      fence_async_shared();
+      __syncthreads();
+      issues = threadIdx.x == 0;
+    } else {
+      mbarrier_wait(shared.full + 8 * at.index, at.parity);
+    }
+    if (issues) {
+      tcgen05_fence_after_sync();
+      multiply_stage(tmem, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index, 0);
+    }
+    if constexpr (kWaitsForEach) mbarrier_wait(shared.empty + 8 * at.index, at.parity);
+    at.advance();
+  }
+  if (!kCopiesByThreads || threadIdx.x == 0)
+    tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.acc_full, 0);
+  if constexpr (!kWaitsForEach) {
+#pragma unroll 1
+    for (int s = 0; s < knob::stages; ++s) {
+      mbarrier_wait(shared.empty + 8 * filled.index, filled.parity ^ 1);
+      filled.advance();
+    }
+  }
+}
+
+/// What becomes of accumulated values.
+struct Output {
+  const TensorMap* map_d;
+  void* d;
+  const void* c;
+  int rows, columns;  // of the MMA's D: M x N of the problem, or N x M with swap_ab
+  Scaling scaling;
+  unsigned char* workspace;
+
+  /// Columns [column, column + kHeld) of one row, in registers, to global memory.
+  DEVICE void store(const u32 (&acc)[kHeld], int row, int column) const {
+    if (row >= rows) return;
+    if constexpr (kSwap) {
+      // D's rows run along the MMA's columns: the lanes of a warp hold neighbours.
 #pragma unroll
-    for (int i = 0; i < kChunk; i += kPerVector) {
+      for (int i = 0; i < kHeld; ++i)
+        if (column + i < columns) put(acc[i], static_cast<i64>(column + i) * rows + row);
+      return;
+    }
+    i64 index = static_cast<i64>(row) * columns + column;
+    constexpr int kPerVector = 16 / size_bytes(problem::out_type);
+    // Rows start on 16-byte boundaries: whole chunks are stored 16 bytes at a time.
+    if (columns % kPerVector == 0 && column + kHeld <= columns) {
+#pragma unroll
+      for (int i = 0; i < kHeld; i += kPerVector) {
+        u32 words[4];
+        pack(acc, i, index + i, words);
+        *reinterpret_cast<uint4*>(static_cast<unsigned char*>(d) + (index + i) * size_bytes(problem::out_type)) =
+            make_uint4(words[0], words[1], words[2], words[3]);
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i)
+      if (column + i < columns) put(acc[i], index + i);
+  }
+
+  /// The same into a row of a box in shared memory, from its 16-byte unit `first_unit` on.
+  DEVICE void stage(const u32 (&acc)[kHeld], int row, int column, u32 box, u32 box_row, u32 first_unit) const {
+    i64 index = static_cast<i64>(row) * columns + column;
+    constexpr int kPerUnit = 16 / size_bytes(problem::out_type);
+#pragma unroll
+    for (int unit = 0; unit < kHeld / kPerUnit; ++unit) {
       u32 words[4];
+      pack(acc, unit * kPerUnit, index + unit * kPerUnit, words, row < rows, columns - column);
+      store_shared_16(box + swizzled_offset<kBoxSpan>(box_row, first_unit + unit), words);
+    }
+  }
+
+ private:
+  DEVICE void put(u32 acc, i64 index) const {
+    store_element<problem::out_type>(
+        d, index, scale<problem::out_type, problem::beta>(__uint_as_float(acc), scaling, c, index));
+  }
+  /// 16 bytes of results from acc[first] on, whose first element is D's element `index`. C is not read outside: where
+  /// `inside` is false or beyond `left` columns of the chunk's start.
+  DEVICE void pack(const u32 (&acc)[kHeld], int first, i64 index, u32 (&words)[4], bool inside = true,
+                   int left = kHeld) const {
+    constexpr Type kOut = problem::out_type;
+    auto value = [&](int i, int offset) {
+      float x = __uint_as_float(acc[i]);
+      if (problem::beta && !(inside && i < left)) return x;
+      return scale<kOut, problem::beta>(x, scaling, c, index + offset);
+    };
 #pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        if constexpr (kOut == Type::f32) {
-          words[w] = __float_as_uint(
-              scale<kOut, problem::beta>(__uint_as_float(acc[i + w]), scaling, c, index + i + w));
+    for (int w = 0; w < 4; ++w) {
+      if constexpr (kOut == Type::f32) {
+        words[w] = __float_as_uint(value(first + w, w));
+      } else {
+        words[w] = pack_pair<kOut>(value(first + 2 * w, 2 * w), value(first + 2 * w + 1, 2 * w + 1));
+      }
+    }
+  }
+};
+
+/// Partial sums of a tile that several clusters work on. They are added up in the order of K by whoever comes last, so
+/// the result does not depend on who that is. Nobody waits for anybody: any number of clusters may be resident.
+///
+/// Workspace: one counter a CTA tile, zero before the launch and again after it; then per slot and CTA of the cluster
+/// kTileM x tile_n values, neighbouring rows next to each other.
+struct Partials {
+  u32* counters;
+  float* values;
+  u32 rank, is_last;
+
+  DEVICE Partials(const Output& out, const Work& work, u32 shared_is_last)
+      : counters(reinterpret_cast<u32*>(out.workspace)), rank(work.rank), is_last(shared_is_last) {
+    i64 counter_bytes = 4ll * work.tiles_m * work.tiles_n * kClusterSize;
+    values = reinterpret_cast<float*>(out.workspace + (counter_bytes + 1023) / 1024 * 1024);
+  }
+  DEVICE float* column(u32 slot, int row, int column) const {
+    return values + (static_cast<i64>(slot) * kClusterSize + rank) * (kTileM * knob::tile_n) +
+           static_cast<i64>(column) * kTileM + row;
+  }
+
+  /// Every epilogue thread, after its stores. True for all of them if the other parts are all there.
+  DEVICE bool arrive(const Accumulation& done) const {
+    __threadfence();
+    named_barrier<1, 32 * kEpilogueWarps>();
+    if (threadIdx.x == 0) {
+      u32* counter = counters + static_cast<i64>(done.tile) * kClusterSize + rank;
+      u32 before = atomicAdd(counter, 1u);
+      if (before == done.parts - 1) *counter = 0;
+      asm volatile("st.shared.u32 [%0], %1;" ::"r"(is_last), "r"(u32{before == done.parts - 1}) : "memory");
+      __threadfence();
+    }
+    named_barrier<1, 32 * kEpilogueWarps>();
+    u32 last;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(last) : "r"(is_last) : "memory");
+    if (last) __threadfence();
+    return last != 0;
+  }
+};
+
+DEVICE void load_chunk(u32 (&values)[kHeld], u32 source) {
+  if constexpr (kHalfLanes) {
+    tmem_load_halves(values, source);
+  } else {
+    tmem_load(values, source);
+  }
+}
+
+DEVICE void drain(u32 tmem, const Layout& shared, const Work& work, const Output& out) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = warp % 4;
+  const u32 leader_acc_empty = kGroup == 2 ? map_to_rank(shared.acc_empty, work.rank & ~1u) : shared.acc_empty;
+  // This thread's place in the CTA's tile. Where a warp has 16 rows, its upper half takes the chunk's upper columns.
+  const u32 lane_row = lane % kRowsPerWarp, upper = lane / kRowsPerWarp * kHeld;
+  const int first_row = kFolded ? 32 * (quarter % 2) : kRowsPerWarp * quarter, local_row = first_row + lane_row;
+  const int first_column = (kFolded ? quarter / 2 * kLaneColumns : 0) + warp / 4 * kWarpColumns;
+  const u32 lane_columns = (32 * quarter << 16) + warp / 4 * kWarpColumns;
+  const u32 boxes = shared.boxes + warp * 2 * kBoxBytes;
+  u32 box = 0;
+
+  // One chunk of results, `row` and `column` in D.
+  auto emit = [&](const u32 (&values)[kHeld], int row0, int column) {
+    if constexpr (kStaged) {
+      u32 place = boxes + box * kBoxBytes;
+      box ^= 1;
+      // The box before the last one: its store has read it.
+      if (lane == 0) bulk_wait_read<1>();
+      __syncwarp();
+      out.stage(values, row0 + local_row, column + upper, place, lane_row,
+                upper * size_bytes(problem::out_type) / 16);
+      fence_async_shared();
+      __syncwarp();
+      if (lane == 0) {
+        tma_store_2d(out.map_d, column, row0 + first_row, place);
+        bulk_commit();
+      }
+    } else {
+      out.store(values, row0 + local_row, column + upper);
+      __syncwarp();
+    }
+  };
+
+  RingPosition<knob::acc_slots> acc;
+  Walker walker = work.walker(shared);
+  Accumulation todo;
+  while (walker.next<true>(todo)) {
+    TileCoordinate tile = work.tile(todo.tile);
+    const int row0 = static_cast<int>(tile.m) * kTileM;
+    const int column0 = static_cast<int>(tile.n) * knob::tile_n + first_column;
+    mbarrier_wait(shared.acc_full + 8 * acc.index, acc.parity);
+    tcgen05_fence_after_sync();
+    const u32 source = tmem + acc.index * kSlotColumns + lane_columns;
+    // Everything is in registers: the MMA thread may have the slot before the last stores.
+    auto release = [&] {
+      tcgen05_fence_before_sync();
+      if (elect_one()) {
+        if constexpr (kGroup == 2) {
+          mbarrier_arrive_cluster(leader_acc_empty + 8 * acc.index);
         } else {
-          int at = i + 2 * w;
-          words[w] = pack_pair<kOut>(
-              scale<kOut, problem::beta>(__uint_as_float(acc[at]), scaling, c, index + at),
-              scale<kOut, problem::beta>(__uint_as_float(acc[at + 1]), scaling, c, index + at + 1));
+          mbarrier_arrive(leader_acc_empty + 8 * acc.index);
         }
       }
-      *reinterpret_cast<uint4*>(static_cast<unsigned char*>(d) + (index + i) * size_bytes(kOut)) =
-          make_uint4(words[0], words[1], words[2], words[3]);
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kChunk; ++i)
-    if (column + i < n)
-      store_element<kOut>(d, index + i,
-                          scale<kOut, problem::beta>(__uint_as_float(acc[i]), scaling, c, index + i));
-}
-
-DEVICE void drain(u32 tmem, Ring ring, Work work, void* d, const void* c, int size_m, int size_n, Scaling scaling) {
-  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const u32 leader_acc_empty = kGroup == 2 ? map_to_rank(ring.acc_empty, work.rank & ~1u) : ring.acc_empty;
-  const bool vector = size_n % (16 / size_bytes(problem::out_type)) == 0;
-  RingPosition<knob::acc_slots> acc;
-  for (u32 index = cluster_id(); index < work.tiles_m * work.tiles_n; index += cluster_count()) {
-    TileCoordinate tile = work.tile(index);
-    int row = static_cast<int>(tile.m) * kTileM + static_cast<int>(32 * warp + lane);
-    int column = static_cast<int>(tile.n) * knob::tile_n;
-    i64 row_start = static_cast<i64>(row) * size_n;
-    mbarrier_wait(ring.acc_full + 8 * acc.index, acc.parity);
-    tcgen05_fence_after_sync();
-    u32 source = tmem + acc.index * kSlotColumns + (32 * warp << 16);
+    };
+    bool whole = true;
+    if constexpr (Walker::kReduces) {
+      if (todo.parts > 1) {
+        whole = false;
+        const Partials partials(out, work, shared.is_last);
+        const u32 own = walker.slot_of(todo, todo.part);
 #pragma unroll 1
-    for (int chunk = 0; chunk < knob::tile_n; chunk += kChunk) {
-      u32 values[kChunk];
-      tmem_load(values, source + chunk);
-      tmem_wait_load(values);
-      if (chunk + kChunk == knob::tile_n) {
-        // Everything is in registers: the MMA thread may have the slot before the last stores.
-        tcgen05_fence_before_sync();
-        if (elect_one()) {
-          if constexpr (kGroup == 2) {
-            mbarrier_arrive_cluster(leader_acc_empty + 8 * acc.index);
-          } else {
-            mbarrier_arrive(leader_acc_empty + 8 * acc.index);
+        for (int chunk = 0; chunk < kWarpColumns; chunk += kChunk) {
+          u32 values[kHeld];
+          load_chunk(values, source + chunk);
+          tmem_wait_load(values);
+          if (chunk + kChunk == kWarpColumns) release();
+          float* to = partials.column(own, local_row, first_column + chunk + upper);
+#pragma unroll
+          for (int i = 0; i < kHeld; ++i)
+            to[i * kTileM] = __uint_as_float(values[i]);
+          __syncwarp();
+        }
+        if (partials.arrive(todo)) {
+#pragma unroll 1
+          for (int chunk = 0; chunk < kWarpColumns; chunk += kChunk) {
+            float sum[kHeld] = {};
+            for (u32 part = 0; part < todo.parts; ++part) {
+              const float* from = partials.column(walker.slot_of(todo, part), local_row, first_column + chunk + upper);
+#pragma unroll
+              for (int i = 0; i < kHeld; ++i)
+                sum[i] += __ldcg(from + i * kTileM);
+            }
+            u32 values[kHeld];
+#pragma unroll
+            for (int i = 0; i < kHeld; ++i) values[i] = __float_as_uint(sum[i]);
+            emit(values, row0, column0 + chunk);
           }
         }
       }
-      if (row < size_m) store_chunk(values, d, c, row_start, column + chunk, size_n, vector, scaling);
-      __syncwarp();
+    }
+    if (whole) {
+#pragma unroll 1
+      for (int chunk = 0; chunk < kWarpColumns; chunk += kChunk) {
+        u32 values[kHeld];
+        load_chunk(values, source + chunk);
+        tmem_wait_load(values);
+        if (chunk + kChunk == kWarpColumns) release();
+        emit(values, row0, column0 + chunk);
+      }
     }
     acc.advance();
-    if constexpr (!knob::persistent) break;
   }
+  // Shared memory must stay until the stores have read it; the kernel's end waits for the writes.
+  if (kStaged && lane == 0) bulk_wait_all();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-    sm100_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, void* d,
-               const void* c, int size_m, int size_n, int size_k, float alpha, float beta, u32 raster_group,
-               u32 raster_along_n) {
+    sm100_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+               const __grid_constant__ TensorMap map_d, const void* a, const void* b, void* d, const void* c, void* workspace, int rows, int columns,
+               int size_k, float alpha, float beta, u32 raster_group, u32 raster) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
-  const u32 base = shared_address(shared_memory);
-  const u32 barriers = base + knob::stages * kStageBytes;
-  const Ring ring{base, barriers, barriers + 8 * knob::stages, barriers + 16 * knob::stages,
-                  barriers + 16 * knob::stages + 8 * knob::acc_slots};
-  const u32 tmem_address = ring.acc_empty + 8 * knob::acc_slots;
+  const Layout shared(shared_address(shared_memory));
   const u32 warp = threadIdx.x / 32;
 
   const u32 rank = kClusterSize > 1 ? cluster_rank() : 0;
-  const Work work{static_cast<u32>(ceil_div(size_m, kTileM * knob::cluster_m)),
-                  static_cast<u32>(ceil_div(size_n, knob::tile_n * knob::cluster_n)),
+  const Work work{static_cast<u32>(ceil_div(rows, kTileM * knob::cluster_m)),
+                  static_cast<u32>(ceil_div(columns, knob::tile_n * knob::cluster_n)),
                   ceil_div(size_k, knob::tile_k),
                   raster_group,
-                  raster_along_n,
+                  raster,
                   rank,
                   rank % knob::cluster_m,
                   rank / knob::cluster_m};
@@ -228,32 +499,48 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   if (warp == kProducerWarp && elect_one()) {
     prefetch_tensor_map(&map_a);
     prefetch_tensor_map(&map_b);
+    if (kStaged) prefetch_tensor_map(&map_d);
     for (int s = 0; s < knob::stages; ++s) {
-      mbarrier_init(ring.full + 8 * s, 1);
-      mbarrier_init(ring.empty + 8 * s, knob::cluster_m / kGroup + knob::cluster_n - 1);
+      mbarrier_init(shared.full + 8 * s, 1);
+      mbarrier_init(shared.empty + 8 * s, knob::cluster_m / kGroup + knob::cluster_n - 1);
     }
     for (int a = 0; a < knob::acc_slots; ++a) {
-      mbarrier_init(ring.acc_full + 8 * a, 1);
-      mbarrier_init(ring.acc_empty + 8 * a, kEpilogueWarps * kGroup);
+      mbarrier_init(shared.acc_full + 8 * a, 1);
+      mbarrier_init(shared.acc_empty + 8 * a, kEpilogueWarps * kGroup);
+    }
+    if (kWalk == Walk::dynamic) {
+      for (int i = 0; i < kAnswers; ++i) {
+        mbarrier_init(shared.answers.full + 8 * i, 1);
+        // Producers, epilogue warps and MMA threads of the cluster, and who asks.
+        mbarrier_init(shared.answers.empty + 8 * i, kClusterSize * (1 + kEpilogueWarps) + kClusterSize / kGroup + 1);
+      }
     }
     mbarrier_init_fence();
   }
   __syncwarp();
   // cta_group 2 allocates in both CTAs together, after both have started.
   sync_all<kClusterSize>();
-  if (warp == kMmaWarp) tmem_alloc<kGroup, knob::tmem_columns>(tmem_address);
+  if (warp == kMmaWarp) tmem_alloc<kGroup, knob::tmem_columns>(shared.tmem_address);
   tcgen05_fence_before_sync();
   sync_all<kClusterSize>();
   tcgen05_fence_after_sync();
   u32 tmem;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(tmem) : "r"(tmem_address) : "memory");
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(tmem) : "r"(shared.tmem_address) : "memory");
 
-  if (warp == kProducerWarp) {
-    if (elect_one()) produce(&map_a, &map_b, ring, work);
+  const Output out{&map_d, d, c, rows, columns, Scaling{alpha, beta}, static_cast<unsigned char*>(workspace)};
+  if constexpr (!kSpecialized) {
+    if (kCopiesByThreads || (warp == kMmaWarp && elect_one()))
+      produce_and_multiply(&map_a, &map_b, a, b, rows, columns, size_k, tmem, shared, work);
+    __syncwarp();
+    drain(tmem, shared, work, out);
+  } else if (warp == kProducerWarp) {
+    if (elect_one()) produce(&map_a, &map_b, shared, work);
   } else if (warp == kMmaWarp) {
-    if (rank % kGroup == 0 && elect_one()) multiply(tmem, ring, work);
-  } else {
-    drain(tmem, ring, work, d, c, size_m, size_n, Scaling{alpha, beta});
+    if (rank % kGroup == 0 && elect_one()) multiply(tmem, shared, work);
+  } else if (warp < kEpilogueWarps) {
+    drain(tmem, shared, work, out);
+  } else if (rank == 0) {
+    if constexpr (kWalk == Walk::dynamic) work.walker(shared).ask(shared.answers.empty);
   }
   __syncwarp();
   // Nobody may free tensor memory or leave while a peer still reads, signals or computes.

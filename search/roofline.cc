@@ -13,9 +13,11 @@ Roofline roofline(const Problem& problem, const DeviceSpec& device) {
 double tile_cost(const TileShape& t, const Problem& problem, const DeviceSpec& device) {
   const Shape& s = problem.shape;
   auto tiles = [](int64_t size, int64_t tile) { return static_cast<double>((size + tile - 1) / tile); };
-  double clusters = tiles(s.m, int64_t{t.tile_m} * t.cluster_m) * tiles(s.n, int64_t{t.tile_n} * t.cluster_n);
+  double k_tiles = tiles(s.k, t.tile_k), parts = std::min<double>(t.split_k, k_tiles);
+  double clusters =
+      parts * tiles(s.m, int64_t{t.tile_m} * t.cluster_m) * tiles(s.n, int64_t{t.tile_n} * t.cluster_n);
   int cluster_size = t.cluster_m * t.cluster_n;
-  double k_tiles = tiles(s.k, t.tile_k);
+  k_tiles = std::ceil(k_tiles / parts);
 
   // CTAs that share an SM also share its tensor core.
   double ctas_per_sm = t.ctas_per_sm;
@@ -46,6 +48,8 @@ double tile_cost(const TileShape& t, const Problem& problem, const DeviceSpec& d
 
   double prologue_us = 1.2;
   double epilogue_us = 1.0 + 2.0 * t.tile_m * t.tile_n / 65536.0;
+  // Partial sums go to L2; the last part reads them all back.
+  if (parts > 1) epilogue_us += 1.5 + (1 + parts) * t.tile_m * t.tile_n / 65536.0;
   double tile_us = k_tiles * step_us + (t.persistent ? 0.3 * epilogue_us : prologue_us + epilogue_us);
   double compute = waves * tile_us + (t.persistent ? prologue_us + epilogue_us : 0);
   double dram_us = compulsory_bytes(problem) / (0.9 * device.dram_tb_per_s) * 1e-6;

@@ -46,6 +46,12 @@ DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/// Warps of the CTA that make up kThreads threads; kId 1 to 15.
+template <int kId, int kThreads>
+DEVICE void named_barrier() {
+  asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
+}
+
 /// A barrier over the CTA alone where the cluster is one CTA: cheaper, and what a reader expects there.
 template <int kClusterSize>
 DEVICE void sync_all() {

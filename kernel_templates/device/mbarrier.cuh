@@ -17,6 +17,12 @@ DEVICE void mbarrier_arrive_expect_tx(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+/// The same for a barrier that may lie in a peer (map_to_rank).
+DEVICE void mbarrier_arrive_expect_tx_remote(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
 /// `barrier` may lie in a peer (map_to_rank). Cluster scope is for data: use it where the arrival publishes what this
 /// thread read or wrote with ordinary instructions.
 DEVICE void mbarrier_arrive_cluster(u32 barrier) {

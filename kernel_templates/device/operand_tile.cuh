@@ -6,6 +6,8 @@
 //   MN-major:  span bytes along MN x kDepth rows;  chunks follow each other along MN
 // Address formulas of the descriptors: ptx-facts 2.2 (PTX ISA "matrix descriptor", "canonical layouts").
 #pragma once
+#include "device/async_copy.cuh"
+#include "device/swizzle.cuh"
 #include "device/tma.cuh"
 
 constexpr int kMmaDepth = 16;  // K of one f16/bf16 MMA instruction, wgmma and tcgen05 alike
@@ -59,6 +61,24 @@ struct OperandTile {
       for (int chunk = 0; chunk < kChunks; ++chunk)
         tma_load_2d<kCtaGroup, kMulticast>(destination + chunk * kChunkBytes + row * kSpan, map,
                                            k + chunk * kChunkElements, mn + row, barrier, mask);
+    }
+  }
+
+  /// The same tile by cp.async from all kThreads threads: as the TMA boxes would lie, swizzle included. Sizes are the
+  /// operand's; what lies outside is zero.
+  template <int kThreads>
+  DEVICE static void copy(u32 destination, const void* operand, int mn, int k, int size_mn, int size_k) {
+    constexpr int kUnitsPerRow = kSpan / 16, kUnits = kBytes / 16;
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x); i < kUnits; i += kThreads) {
+      int unit = i % kUnitsPerRow, row = i / kUnitsPerRow % kChunkRows, chunk = i / kUnitsPerRow / kChunkRows;
+      int along = chunk * kChunkElements + unit * (16 / kElement);
+      int at_mn = mn + (kMnMajor ? along : row), at_k = k + (kMnMajor ? row : along);
+      // The contiguous dimension is a multiple of 16 bytes: a unit is inside as a whole or not at all.
+      bool inside = at_mn < size_mn && at_k < size_k;
+      i64 element = kMnMajor ? static_cast<i64>(at_k) * size_mn + at_mn : static_cast<i64>(at_mn) * size_k + at_k;
+      cp_async_16(destination + chunk * kChunkBytes + swizzled_offset<kSpan>(row, unit),
+                  static_cast<const unsigned char*>(operand) + (inside ? element * kElement : 0), inside);
     }
   }
 };

@@ -113,6 +113,26 @@ DEVICE void tmem_load(u32 (&r)[kColumns], u32 tmem) {
   }
 }
 
+/// 16 lanes x 2 * kHeld columns: thread t gets lane t % 16; the lower half of the warp the first kHeld columns, the upper
+/// half the others.
+template <int kHeld>
+DEVICE void tmem_load_halves(u32 (&r)[kHeld], u32 tmem) {
+  static_assert(kHeld == 8 || kHeld == 16, "the epilogue works in chunks of 16 or 32 columns");
+  if constexpr (kHeld == 16) {
+    asm volatile(
+        "tcgen05.ld.sync.aligned.16x32bx2.x16.b32 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, [%16], 16;"
+        : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]), "=r"(r[7]), "=r"(r[8]),
+          "=r"(r[9]), "=r"(r[10]), "=r"(r[11]), "=r"(r[12]), "=r"(r[13]), "=r"(r[14]), "=r"(r[15])
+        : "r"(tmem));
+  } else {
+    asm volatile(
+        "tcgen05.ld.sync.aligned.16x32bx2.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], 8;"
+        : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]), "=r"(r[7])
+        : "r"(tmem));
+  }
+}
+
 /// All loads of this warp have arrived. The registers pass through, so that no use of them can move above.
 template <int kColumns>
 DEVICE void tmem_wait_load(u32 (&r)[kColumns]) {

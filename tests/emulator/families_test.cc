@@ -72,12 +72,12 @@ TEST(Families, BrokenVariantsDoNot) {
   const Broken table[] = {
       {"last rows never written",
        "",
-       "if (row < size_m) store_chunk",
-       "if (row < size_m - 1) store_chunk",
+       "if (row >= rows) return;",
+       "if (row >= rows - 1) return;",
        {Outcome::wrong_result}},
       {"accumulator left on for the first MMA",
        "",
-       "k > 0 || step > 0);",
+       "k > todo.k_begin || step > 0);",
        "true);",
        {Outcome::wrong_result, Outcome::crashed}},
       {"half the bytes expected",
@@ -92,8 +92,8 @@ TEST(Families, BrokenVariantsDoNot) {
        {Outcome::timed_out}},
       {"writes one row too many",
        "",
-       "if (row < size_m) store_chunk",
-       "if (row < size_m + 1) store_chunk",
+       "if (row >= rows) return;",
+       "if (row >= rows + 1) return;",
        {Outcome::crashed}},
   };
   for (const Broken& broken : table) {

@@ -51,6 +51,40 @@ TEST(Sm100Rules, RefuseWithNumbers) {
   EXPECT_TRUE(why("sm_100a", "", "bf16-bf16-mn", Shape{104, 128, 99}).empty());
 }
 
+TEST(Sm100Rules, RefuseWhatTheLeversCannotDo) {
+  EXPECT_EQ(why("sm_100a", "epilogue_warps=8,tile_n=48"),
+            Reasons{"8 epilogue warps: 48 columns of tensor memory give each 24, not a multiple of 16"});
+  EXPECT_EQ(why("sm_100a", "epilogue=tma_store,swap_ab=yes"),
+            Reasons{"epilogue = tma_store with swap_ab: a warp's results are columns of D, no box has them"});
+  EXPECT_EQ(why("sm_100a", "epilogue=tma_store", "bf16-bf16-kk", Shape{128, 132, 64}),
+            Reasons{"epilogue = tma_store: rows of D are 264 bytes apart, TMA needs a multiple of 16"});
+  EXPECT_TRUE(why("sm_100a", "epilogue=tma_store", "bf16-f32-kk", Shape{128, 132, 64}).empty());
+  EXPECT_EQ(why("sm_100a", "stream_k=yes"),
+            Reasons{"stream_k shares the work among the CTAs of a static persistent grid"});
+  EXPECT_EQ(why("sm_100a", "stream_k=yes,persistent=static,split_k=2"),
+            Reasons{"stream_k cuts K itself: split_k must be 1"});
+  EXPECT_EQ(why("sm_100a", "split_k=8", "bf16-bf16-kk", Shape{4096, 4096, 4096}),
+            Reasons{"split_k = 8: partial sums take 512 MiB > 128 MiB of workspace"});
+  EXPECT_TRUE(why("sm_100a", "split_k=8", "bf16-bf16-kk", Shape{64, 8192, 8192}).empty());
+  EXPECT_TRUE(why("sm_100a", "acc_slots=2,persistent=clc").empty());
+}
+
+TEST(Sm100Plans, SplitAndSwapShapeTheGrid) {
+  // 1 x 8192 outputs along the MMA's rows: 64 tiles of 128, each in 4 parts, and a workspace for all of them.
+  LaunchPlan p = plan("sm_100a", "swap_ab=yes,tile_n=16,split_k=4", {1, 8192, 8192}, {148, 0});
+  EXPECT_EQ(p.grid.x, 256u);
+  EXPECT_EQ(p.workspace_bytes, 1024 + 256 * 128 * 16 * 4);
+  // K has one k-tile: nothing to cut.
+  EXPECT_EQ(plan("sm_100a", "swap_ab=yes,tile_n=16,split_k=4", {1, 8192, 64}, {148, 0}).grid.x, 64u);
+  // Two unfinished tiles a CTA.
+  p = plan("sm_100a", "stream_k=yes,persistent=static", {4096, 4096, 4096}, {148, 148});
+  EXPECT_EQ(p.grid.x, 148u);
+  EXPECT_EQ(p.workspace_bytes, 4096 + 2 * 148 * 128 * 128 * 4);
+  // The asking warp.
+  EXPECT_EQ(plan("sm_100a", "persistent=clc", {4096, 4096, 4096}, {148, 148}).block.x, 224u);
+  EXPECT_EQ(plan("sm_100a", "persistent=clc", {4096, 4096, 4096}, {148, 148}).grid.x, 1024u);
+}
+
 TEST(Sm100Rules, RefuseWhatCoordinatesCannotReach) {
   EXPECT_EQ(why("sm_100a", "", "bf16-bf16-kk", Shape{2147483647, 128, 64}),
             Reasons{"M = 2147483647 in tiles of 128 ends beyond coordinate 2147483647"});
