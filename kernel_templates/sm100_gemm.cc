@@ -19,16 +19,17 @@ enum Persistent { kOneTile, kStatic, kClc };
 
 /// A config with the names of the kernel's knobs.
 struct Knobs {
-  int stages, tile_k, swizzle_a, swizzle_b, tile_m, tile_n, cta_group, cluster_m, cluster_n, persistent,
-      acc_slots, epilogue, epilogue_warps, swap_ab, split_k, stream_k, loader, warp_specialized, mma_wait,
+  int stages, tile_k, swizzle_a, swizzle_b, swap_ab, tile_m, tile_n, cta_group, cluster_m, cluster_n,
+      persistent, acc_slots, epilogue, epilogue_warps, split_k, stream_k, loader, warp_specialized, mma_wait,
       raster, raster_group;
 
   explicit Knobs(const Config& c) {
     size_t i = 0;
+    // In the order of the family's declaration.
     for (int* field :
-         {&stages,    &tile_k,    &swizzle_a,  &swizzle_b,        &tile_m,   &tile_n,         &cta_group,
-          &cluster_m, &cluster_n, &persistent, &acc_slots,        &epilogue, &epilogue_warps, &swap_ab,
-          &split_k,   &stream_k,  &loader,     &warp_specialized, &mma_wait, &raster,         &raster_group})
+         {&stages,    &tile_k,    &swizzle_a, &swizzle_b,        &swap_ab,   &tile_m,   &tile_n,
+          &cta_group, &cluster_m, &cluster_n, &persistent,       &acc_slots, &epilogue, &epilogue_warps,
+          &split_k,   &stream_k,  &loader,    &warp_specialized, &mma_wait,  &raster,   &raster_group})
       *field = c.values[i++];
   }
 
@@ -94,6 +95,7 @@ class Sm100Gemm final : public KernelFamily {
         {"tile_k", {16, 32, 64, 128}, 64, "depth of one stage, elements of K", {}, true},
         swizzle_knob("a"),
         swizzle_knob("b"),
+        {"swap_ab", {0, 1}, 0, "N along the MMA's rows: for M smaller than a tile", {"no", "yes"}, true},
         {"tile_m", {64, 128}, 128, "rows of an output tile in one CTA", {}, true},
         {"tile_n",
          steps(16, 256, 16),
@@ -119,7 +121,6 @@ class Sm100Gemm final : public KernelFamily {
          {"direct", "tma_store"},
          true},
         {"epilogue_warps", {4, 8}, 4, "warps that drain an accumulator; 8 share its columns", {}, true},
-        {"swap_ab", {0, 1}, 0, "N along the MMA's rows: for M smaller than a tile", {"no", "yes"}, true},
         {"split_k",
          {1, 2, 3, 4, 6, 8, 12, 16},
          1,
@@ -156,7 +157,7 @@ class Sm100Gemm final : public KernelFamily {
     };
     constraints_ = {
         {"tile_a",
-         {"tile_k", "swizzle_a", "tile_m", "cluster_n"},
+         {"tile_k", "swizzle_a", "tile_m", "cluster_n", "swap_ab"},
          [](const Config& c, const ConstraintScope& s) { return tile_violation(Knobs(c).tile_a(s.cls)); }},
         {"pair",
          {"cta_group", "cluster_m"},
@@ -175,7 +176,7 @@ class Sm100Gemm final : public KernelFamily {
            return fmt::format("tile_n = {}: an MMA over a pair takes N in steps of 32", k.tile_n);
          }},
         {"tile_b",
-         {"tile_k", "swizzle_b", "tile_n", "cta_group", "cluster_m"},
+         {"tile_k", "swizzle_b", "tile_n", "cta_group", "cluster_m", "swap_ab"},
          [](const Config& c, const ConstraintScope& s) { return tile_violation(Knobs(c).tile_b(s.cls)); }},
         {"cluster",
          {"cluster_m", "cluster_n"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "gemm/error.h"
 
@@ -45,6 +46,15 @@ Space::Space(const KernelFamily& family, const ArchSpec& arch, const ProblemClas
     constraints_at_[static_cast<size_t>(last)].push_back(&constraint);
     first_free_ = std::max(first_free_, static_cast<size_t>(last) + 1);
   }
+  read_later_.resize(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) {
+    std::set<size_t> read;
+    for (size_t j = i; j < values_.size(); ++j)
+      for (const Constraint* constraint : constraints_at_[j])
+        for (const std::string& knob : constraint->knobs)
+          if (size_t at = static_cast<size_t>(knob_index(family.knobs(), knob)); at < i) read.insert(at);
+    read_later_[i].assign(read.begin(), read.end());
+  }
 }
 
 std::vector<std::string> Space::violations(const Config& config) const {
@@ -82,16 +92,33 @@ bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
 }
 
 template <class Choices>
+int64_t Space::count_from(size_t knob, Config& config, const Choices& choices, Counted& counted) const {
+  int64_t total = 1;
+  if (knob >= first_free_) {
+    for (size_t i = knob; i < values_.size(); ++i) total *= static_cast<int64_t>(choices(i));
+    return total;
+  }
+  // Constraints yet to come see only these: what follows is the same wherever they are the same.
+  std::vector<int> seen;
+  for (size_t i : read_later_[knob]) seen.push_back(config.values[i]);
+  auto [known, fresh] = counted[knob].try_emplace(std::move(seen), 0);
+  if (!fresh) return known->second;
+  total = 0;
+  for (int value : values_[knob]) {
+    config.values[knob] = value;
+    bool rejected = std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
+      return !constraint->violated(config, scope_).empty();
+    });
+    if (!rejected) total += count_from(knob + 1, config, choices, counted);
+  }
+  return known->second = total;
+}
+
+template <class Choices>
 int64_t Space::count_with(const Choices& choices) const {
-  int64_t total = 0;
   Config config = family_.default_config();
-  walk(0, config, [&](const Config&, size_t unset) {
-    int64_t subtree = 1;
-    for (size_t i = unset; i < values_.size(); ++i) subtree *= static_cast<int64_t>(choices(i));
-    total += subtree;
-    return Step::over;
-  });
-  return total;
+  Counted counted(values_.size());
+  return count_from(0, config, choices, counted);
 }
 
 int64_t Space::count() const {

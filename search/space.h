@@ -62,7 +62,11 @@ class Space {
   /// stopped.
   template <class Visit>
   bool walk(size_t knob, Config& config, const Visit& visit) const;
-  /// Legal configs, where an unset knob of a free subtree counts as choices(knob).
+  /// Counts of subtrees by knob and by the values set before it that matter to the constraints in it.
+  using Counted = std::vector<std::map<std::vector<int>, int64_t>>;
+  /// Legal configs of a subtree. Knobs behind the last constraint count as choices(knob).
+  template <class Choices>
+  int64_t count_from(size_t knob, Config& config, const Choices& choices, Counted& counted) const;
   template <class Choices>
   int64_t count_with(const Choices& choices) const;
 
@@ -72,6 +76,8 @@ class Space {
   /// constraints_at_[i]: those that can be judged once knob i is set and not before. Index 0 also holds those
   /// that read no knob.
   std::vector<std::vector<const Constraint*>> constraints_at_;
+  /// read_later_[i]: knobs before i that a constraint at i or behind it reads.
+  std::vector<std::vector<size_t>> read_later_;
   size_t first_free_ = 0;  ///< from this knob on no constraint is left
 };
 
