@@ -24,6 +24,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// scripts/prove.sh, which says how strong the sample is to be.
+bool full_run() { return std::getenv("GEMMTUNE_COVERING") != nullptr; }
+
 int strength() {
   const char* text = std::getenv("GEMMTUNE_COVERING");
   return text ? std::clamp(std::atoi(text), 2, 4) : 2;
@@ -132,13 +135,11 @@ void judge(std::vector<Row>& rows, Clock::time_point start, const std::string& w
       run_faults, seconds_since(start), compile_s, run_s, slowest);
 }
 
-TEST(Sm100Proof, CoveringSample) {
+std::vector<Row> rows_of(const KernelFamily& family, const ArchSpec& arch, int strength) {
   auto start = Clock::now();
-  const ArchSpec& arch = find_arch("sm_100a");
-  const KernelFamily& family = family_for(arch);
-  CoveringSample sample = sample_of(family, arch, strength());
+  CoveringSample sample = sample_of(family, arch, strength);
   fmt::print("{}-way sample: {} rows cover {} combinations ({} are impossible), drawn in {:.1f} s\n",
-             strength(), sample.rows.size(), sample.combinations, sample.impossible, seconds_since(start));
+             strength, sample.rows.size(), sample.combinations, sample.impossible, seconds_since(start));
   std::vector<Row> rows;
   for (const CoveringRow& covering : sample.rows) {
     Row row;
@@ -150,7 +151,51 @@ TEST(Sm100Proof, CoveringSample) {
     if (!row.variant.cls.beta) row.trip.beta = 0;
     rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+TEST(Sm100Proof, CoveringSample) {
+  auto start = Clock::now();
+  const ArchSpec& arch = find_arch("sm_100a");
+  std::vector<Row> rows = rows_of(family_for(arch), arch, strength());
   judge(rows, start, fmt::format("{}-way sample", strength()));
+}
+
+/// Depths that never recycle a stage of a deep ring, recycle some, and go round many times.
+TEST(Sm100Proof, Depths) {
+  if (!full_run()) GTEST_SKIP() << "scripts/prove.sh runs this";
+  auto start = Clock::now();
+  const ArchSpec& arch = find_arch("sm_100a");
+  const KernelFamily& family = family_for(arch);
+  std::vector<Row> rows = rows_of(family, arch, 2), deep;
+  for (size_t i = 0; i < rows.size(); i += 8)
+    for (int64_t k : {64, 192, 1024, 8192}) {
+      // Two tiles, the second partial.
+      Row row = rows[i];
+      const TileShape t = family.tile(row.variant.config, row.variant.cls);
+      int64_t m = int64_t{t.tile_m} * t.cluster_m, n = int64_t{t.tile_n} * t.cluster_n;
+      row.trip.shape = m < n ? Shape{m + 8, n, k} : Shape{m, n + 8, k};
+      deep.push_back(std::move(row));
+    }
+  judge(deep, start, "K of 64, 192, 1024, 8192");
+}
+
+/// The ladder's last step at its own size.
+TEST(Sm100Proof, FourThousandCubed) {
+  if (!full_run()) GTEST_SKIP() << "scripts/prove.sh runs this";
+  auto start = Clock::now();
+  const ArchSpec& arch = find_arch("sm_100a");
+  const KernelFamily& family = family_for(arch);
+  std::vector<Row> rows(1);
+  rows[0].variant = {&family, &arch, ProblemClass{DType::f16, DType::f16},
+                     parse_config(family.knobs(),
+                                  "stages=6,tile_n=256,cta_group=2,cluster_m=2,persistent=static,acc_slots=2,"
+                                  "epilogue=tma_store")};
+  rows[0].trip.shape = {4096, 4096, 4096};
+  rows[0].trip.sm_count = 148;
+  rows[0].trip.schedule = {SchedulePolicy::random, 1};
+  rows[0].trip.host_threads = 0;
+  judge(rows, start, "4096 x 4096 x 4096");
 }
 
 }  // namespace
