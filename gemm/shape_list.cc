@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "gemm/csv.h"
 #include "gemm/error.h"
 #include "gemm/suggest.h"
 #include "gemm/text_file.h"
@@ -21,101 +22,10 @@ constexpr std::string_view kExpectedHeader = "m,n,k,name,weight";
 constexpr std::array<std::string_view, 5> kColumns = {"m", "n", "k", "name", "weight"};
 enum Column { kM, kN, kK, kName, kWeight };
 
-std::string_view trim(std::string_view text) {
-  size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-struct Record {
-  int64_t line = 0;
-  std::vector<std::string> fields;
-};
-
-/// Cuts text into records by RFC 4180, and drops comments and blank lines.
-class Lines {
- public:
-  Lines(std::string_view text, std::string_view file) : rest_(text), file_(file) {}
-
-  std::optional<Record> next() {
-    while (!rest_.empty()) {
-      std::string_view line = trim(rest_.substr(0, rest_.find_first_of("\r\n")));
-      if (!line.empty() && line[0] != '#') return record();
-      skip(rest_.find_first_of("\r\n"));
-      line_break();
-    }
-    return std::nullopt;
-  }
-
- private:
-  Record record() {
-    Record record{line_, {}};
-    do {
-      record.fields.push_back(field());
-    } while (take(','));
-    line_break();
-    return record;
-  }
-
-  std::string field() {
-    skip(rest_.find_first_not_of(" \t"));
-    if (!take('"')) {
-      size_t end = rest_.find_first_of(",\r\n");
-      std::string text(trim(rest_.substr(0, end)));
-      skip(end);
-      if (text.find('"') != std::string::npos)
-        throw UsageError(
-            fmt::format("{}:{}: a quote inside the field '{}': quote the whole field and double the quotes "
-                        "in it",
-                        file_, line_, printable(text)));
-      return text;
-    }
-    std::string text;
-    int64_t opened = line_;
-    while (!take('"') || take('"', &text)) {
-      if (rest_.empty())
-        throw UsageError(
-            fmt::format("{}:{}: a quoted field is not closed: add the missing \"", file_, opened));
-      if (line_break()) {
-        text += ' ';
-      } else if (rest_[0] != '"') {
-        text += rest_[0];
-        rest_.remove_prefix(1);
-      }
-    }
-    skip(rest_.find_first_not_of(" \t"));
-    if (!rest_.empty() && std::string_view(",\r\n").find(rest_[0]) == std::string_view::npos)
-      throw UsageError(fmt::format("{}:{}: text after the closing quote of '{}': a comma belongs there",
-                                   file_, line_, printable(text)));
-    return text;
-  }
-
-  void skip(size_t count) { rest_.remove_prefix(std::min(count, rest_.size())); }
-
-  bool take(char c, std::string* append_to = nullptr) {
-    if (!rest_.starts_with(c)) return false;
-    rest_.remove_prefix(1);
-    if (append_to) *append_to += c;
-    return true;
-  }
-
-  /// CRLF, LF and CR end a line.
-  bool line_break() {
-    bool carriage_return = take('\r');
-    if (!take('\n') && !carriage_return) return false;
-    ++line_;
-    return true;
-  }
-
-  std::string_view rest_;
-  std::string_view file_;
-  int64_t line_ = 1;
-};
-
 /// For each column its place in a record; -1 where the file has none.
 using Places = std::array<int, kColumns.size()>;
 
-Places read_header(const Record& header, std::string_view file) {
+Places read_header(const CsvRecord& header, std::string_view file) {
   auto fail = [&](const std::string& message) {
     return UsageError(fmt::format("{}:{}: {}", file, header.line, message));
   };
@@ -176,7 +86,7 @@ double read_weight(std::string_view text) {
   return value;
 }
 
-ListedShape read_row(const Record& record, const Places& places) {
+ListedShape read_row(const CsvRecord& record, const Places& places) {
   auto field = [&](Column column) -> std::string_view {
     return places[column] < 0 ? std::string_view() : record.fields[static_cast<size_t>(places[column])];
   };
@@ -214,15 +124,15 @@ class Merged {
 }  // namespace
 
 std::vector<ListedShape> parse_shape_list(std::string_view text, std::string_view file) {
-  Lines lines(text, file);
-  std::optional<Record> header = lines.next();
+  CsvReader lines(text, file);
+  std::optional<CsvRecord> header = lines.next();
   if (!header)
     throw UsageError(fmt::format("{}:1: the shape list is empty: give a header '{}' and one line a shape",
                                  file, kExpectedHeader));
   Places places = read_header(*header, file);
   Merged merged;
   int64_t last_line = header->line;
-  while (std::optional<Record> record = lines.next()) {
+  while (std::optional<CsvRecord> record = lines.next()) {
     last_line = record->line;
     if (record->fields.size() != header->fields.size())
       throw UsageError(
@@ -249,7 +159,8 @@ std::string to_csv(std::span<const ListedShape> shapes) {
   std::string text = fmt::format("{}\n", kExpectedHeader);
   for (const ListedShape& listed : shapes) {
     std::string name = listed.name;
-    bool quoted = name.find_first_of(",\"\r\n") != std::string::npos || trim(name) != name;
+    bool quoted = name.find_first_of(",\"\r\n") != std::string::npos || name.find_first_of(" \t") == 0 ||
+                  name.find_last_of(" \t") + 1 == name.size();
     if (quoted) {
       name = "\"";
       for (char c : listed.name) name += c == '"' ? "\"\"" : std::string(1, c);

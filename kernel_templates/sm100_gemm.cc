@@ -81,6 +81,10 @@ struct Knobs {
   }
 };
 
+std::string serial_violation(const Knobs& k, bool fits, std::string_view why) {
+  return k.warp_specialized || fits ? "" : fmt::format("warp_specialized = no: {}", why);
+}
+
 std::vector<int> steps(int first, int last, int step) {
   std::vector<int> values;
   for (int value = first; value <= last; value += step) values.push_back(value);
@@ -230,19 +234,41 @@ class Sm100Gemm final : public KernelFamily {
                "epilogue = tma_store: rows of D are {} bytes apart, TMA needs a multiple of 16",
                s.shape->n * size_bytes(s.cls.out));
          }},
-        {"serial",
-         {"cta_group", "cluster_m", "cluster_n", "persistent", "loader", "warp_specialized", "mma_wait"},
+        // One rule for each knob that warp_specialized = no fixes: a rule that reads few knobs is judged
+        // early.
+        {"serial_cluster_m",
+         {"cluster_m", "warp_specialized"},
          [](const Config& c, const ConstraintScope&) {
            Knobs k(c);
-           if (k.warp_specialized) {
-             if (k.loader)
-               return std::string("loader = cp_async takes all threads: warp_specialized must be no");
-             if (k.mma_wait)
-               return std::string("mma_wait = each stalls the copies only without warp_specialized");
-             return std::string();
-           }
-           if (k.cluster_size() == 1 && k.persistent == kOneTile) return std::string();
-           return std::string("warp_specialized = no: one CTA, one tile");
+           return serial_violation(k, k.cluster_m == 1, "one CTA works alone, cluster_m must be 1");
+         }},
+        {"serial_cluster_n",
+         {"cluster_n", "warp_specialized"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           return serial_violation(k, k.cluster_n == 1, "one CTA works alone, cluster_n must be 1");
+         }},
+        {"serial_persistent",
+         {"persistent", "warp_specialized"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           return serial_violation(k, k.persistent == kOneTile, "a CTA has one tile, persistent must be no");
+         }},
+        {"loader",
+         {"loader", "warp_specialized"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           return k.warp_specialized && k.loader
+                      ? "loader = cp_async takes all threads: warp_specialized must be no"
+                      : std::string();
+         }},
+        {"mma_wait",
+         {"mma_wait", "warp_specialized"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           return k.warp_specialized && k.mma_wait
+                      ? "mma_wait = each stalls the copies only without warp_specialized"
+                      : std::string();
          }},
         {"stream_k",
          {"persistent", "split_k", "stream_k"},

@@ -46,12 +46,10 @@ class Space {
   };
   std::vector<Rejection> rejections(int draws, uint64_t seed) const;
 
-  /// Leaves a knob (by index) this one of its values.
-  void fix(size_t knob, int value) { values_[knob] = {value}; }
-
   const KernelFamily& family() const { return family_; }
   const ArchSpec& arch() const { return scope_.arch; }
   const ProblemClass& cls() const { return scope_.cls; }
+  const std::optional<Shape>& shape() const { return scope_.shape; }
   const std::vector<std::vector<int>>& values() const { return values_; }
 
  private:

@@ -1,15 +1,14 @@
 // gemmtune compile
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "gemm/error.h"
-#include "gpu/compile_pool.h"
-#include "kernel_templates/render.h"
-#include "search/static_check.h"
+#include "kernel_templates/ladder.h"
+#include "search/space.h"
 #include "tool/command.h"
+#include "tool/compile_variants.h"
+#include "tool/ladder_table.h"
 #include "tool/options.h"
 #include "tool/output.h"
 
@@ -18,7 +17,7 @@ namespace {
 
 struct CompileArguments {
   CommonOptions common;
-  std::string dump;
+  std::string dump, ladder;
   int jobs = 0, limit = 64;
 };
 
@@ -56,6 +55,17 @@ std::vector<Config> named_configs(const KernelFamily& family, const ArchSpec& ar
   return legal;
 }
 
+int run_ladder(const CompileArguments& a, const KernelFamily& family, const ArchSpec& arch, Format format) {
+  std::vector<LadderStep> steps = read_ladder(a.ladder, family, arch);
+  std::vector<Variant> variants;
+  for (const LadderStep& step : steps) variants.push_back({&family, &arch, step.cls, step.config});
+  bool all_as_designed = true;
+  Table table =
+      ladder_table(family, steps, compile_variants(variants, a.jobs, a.dump), format, all_as_designed);
+  fmt::print("{}", table.render(format));
+  return all_as_designed ? kDone : kNoWinner;
+}
+
 int run(const CompileArguments& a) {
   CommonOptions common = a.common;
   common.device = "none";
@@ -64,27 +74,16 @@ int run(const CompileArguments& a) {
   if (a.limit < 1) throw UsageError("--limit: a number from 1");
   if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
   const KernelFamily& family = family_for(arch);
+  if (!a.ladder.empty()) return run_ladder(a, family, arch, format);
   ProblemClass cls = problem_class(a.common);
   std::vector<std::string> illegal;
   std::vector<Config> configs =
       named_configs(family, arch, cls, restrictions(a.common, family), a.limit, illegal);
   for (const std::string& reason : illegal) tell("not legal, left out: {}\n", reason);
 
-  if (!a.dump.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(a.dump, error);
-    if (error) throw EnvironmentError(fmt::format("cannot make folder {}: {}", a.dump, error.message()));
-  }
-  CompilePool compiler(a.jobs > 0 ? a.jobs
-                                  : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  std::vector<std::string> keys, sources;
-  for (const Config& config : configs) {
-    sources.push_back(render({&family, &arch, cls, config}));
-    keys.push_back(compile_key(sources.back(), std::string(arch.name), compiler.toolchain()));
-    // Configs that differ in launch parameters alone share a kernel: compiled once.
-    if (std::find(keys.begin(), keys.end() - 1, keys.back()) == keys.end() - 1)
-      compiler.submit({keys.back(), sources.back(), std::string(arch.name)});
-  }
+  std::vector<Variant> variants;
+  for (const Config& config : configs) variants.push_back({&family, &arch, cls, config});
+  std::vector<CompiledVariant> compiled = compile_variants(variants, a.jobs, a.dump);
 
   Table table({{"config", "config (knobs off their default)", true},
                {"outcome", "outcome", true},
@@ -100,11 +99,9 @@ int run(const CompileArguments& a) {
                {"tmem_load", "tmem.ld"},
                {"as_designed", "counts as designed", true},
                {"compile_ms", "ms"}});
-  std::map<std::string, CompileResult> results;
   bool all_good = true;
   for (size_t i = 0; i < configs.size(); ++i) {
-    if (!results.contains(keys[i])) results[keys[i]] = compiler.take(keys[i]);
-    const CompileResult& result = results[keys[i]];
+    const CompileResult& result = compiled[i].result;
     std::string brief = brief_text(family.knobs(), configs[i]);
     if (!result.ok) {
       all_good = false;
@@ -125,27 +122,16 @@ int run(const CompileArguments& a) {
                  Cell::real(result.compile_ms, 0)});
       continue;
     }
-    LaunchPlan plan = family.plan(configs[i], cls, arch, {1, 1, 1}, {1, 1}, 1, 0);
-    StaticEvidence e = result.evidence;
-    e.dynamic_smem_bytes = plan.dynamic_smem_bytes;
-    e.tmem_columns = family.tmem_columns(configs[i]);
-    std::string rejected = static_violation(e, static_cast<int>(plan.block.x), arch);
+    const StaticEvidence& e = compiled[i].evidence;
+    const std::string& rejected = compiled[i].rejected;
     if (!rejected.empty()) tell("{}: {}\n", brief, rejected);
     const InstructionCounts& c = e.counts;
-    bool as_designed = c == family.expected_counts(configs[i], cls);
     all_good = all_good && rejected.empty();
     table.add({brief, name(rejected.empty() ? Outcome::compiled : Outcome::rejected_static), e.registers,
                e.spill_store_bytes + e.spill_load_bytes, e.stack_bytes,
                e.static_smem_bytes + e.dynamic_smem_bytes, e.tmem_columns, c.mma, c.tma_load, c.commit,
-               c.mbarrier_wait, c.tmem_load, as_designed ? "yes" : "no", Cell::real(result.compile_ms, 0)});
-    if (!a.dump.empty()) {
-      std::string stem =
-          fmt::format("{}_{}_{}_{}", family.name(), arch.name, to_string(cls), keys[i].substr(0, 12));
-      std::filesystem::path base = std::filesystem::path(a.dump) / stem;
-      write_whole_file(base.string() + ".cu", sources[i]);
-      write_whole_file(base.string() + ".ptx", result.ptx);
-      write_whole_file(base.string() + ".cubin", result.cubin);
-    }
+               c.mbarrier_wait, c.tmem_load, compiled[i].counts_as_designed ? "yes" : "no",
+               Cell::real(result.compile_ms, 0)});
   }
   fmt::print("{}", table.render(format));
   return all_good ? kDone : kNoWinner;
@@ -159,12 +145,22 @@ void declare_compile(CLI::App& app, int& status) {
   add_set_option(app, a->common);
   add_type_options(app, a->common);
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
+  app.add_option("--ladder", a->ladder, "compile the steps of this file (examples/ladders), compare counts")
+      ->type_name("FILE");
   app.add_option("--dump", a->dump, "write source, PTX and cubin of each kernel into this folder")
       ->type_name("DIR");
   app.add_option("--limit", a->limit, "refuse more configurations than this (default 64)")->type_name("N");
   app.add_option("--jobs", a->jobs, "compile workers (default: all cores)")->type_name("N");
   add_format_option(app, a->common);
-  app.callback([a, &status] { status = run(*a); });
+  app.callback([a, &app, &status] {
+    if (!a->ladder.empty())
+      for (const char* option :
+           {"--set", "--limit", "--dtype", "--out-dtype", "--a-major", "--b-major", "--beta"})
+        if (app.count(option) > 0)
+          throw UsageError(
+              fmt::format("{} and --ladder: the ladder names each step's class and knobs", option));
+    status = run(*a);
+  });
 }
 
 }  // namespace gemmtune

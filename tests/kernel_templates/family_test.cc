@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "search/space.h"
 
 namespace gemmtune {
@@ -91,6 +94,35 @@ TEST(Sm100Rules, RefuseWhatCoordinatesCannotReach) {
   EXPECT_EQ(why("sm_100a", "tile_n=16", "bf16-bf16-kk", Shape{1 << 30, 1 << 30, 64}),
             Reasons{"562949953421312 clusters of 1 CTAs > 2147483647, the largest grid"});
   EXPECT_TRUE(why("sm_100a", "", "bf16-bf16-kk", Shape{2147483520, 128, 64}).empty());
+}
+
+// A walk judges a rule as soon as the knobs that it names are set: what it does not name must not matter to
+// it.
+TEST(Rules, ReadOnlyTheKnobsThatTheyName) {
+  std::mt19937_64 random(20261130);
+  for (std::string_view name : {"sm_100a", "sm_90a"}) {
+    const ArchSpec& arch = find_arch(name);
+    const KernelFamily& family = family_for(arch);
+    auto draw = [&](const Knob& knob) { return knob.values[random() % knob.values.size()]; };
+    for (int i = 0; i < 3000; ++i) {
+      ProblemClass cls{DType::bf16, static_cast<DType>(i % 3), i % 2 ? Major::mn : Major::k,
+                       i / 2 % 2 ? Major::mn : Major::k, false};
+      std::optional<Shape> shape;
+      if (i % 5 == 0) shape = Shape{256, 1024, 512};
+      const ConstraintScope scope{arch, cls, shape};
+      Config config = family.default_config();
+      for (size_t k = 0; k < config.values.size(); ++k) config.values[k] = draw(family.knobs()[k]);
+      for (const Constraint& constraint : family.constraints()) {
+        Config other = config;
+        for (size_t k = 0; k < other.values.size(); ++k)
+          if (std::ranges::find(constraint.knobs, family.knobs()[k].name) == constraint.knobs.end())
+            other.values[k] = draw(family.knobs()[k]);
+        ASSERT_EQ(constraint.violated(config, scope), constraint.violated(other, scope))
+            << constraint.name << ": " << to_text(family.knobs(), config) << " and "
+            << to_text(family.knobs(), other);
+      }
+    }
+  }
 }
 
 // The first and the last rung of that ladder are legal configurations.

@@ -1,0 +1,202 @@
+// The proof of sm100_gemm: a sample of its legal space in which every legal combination of two knob values,
+// problem classes, fills, scalings and schedules occurs (GEMMTUNE_COVERING=3: of three). Every row is
+// compiled, checked statically, and run once on a ragged problem on the emulator; results are compared bit
+// for bit. The schedules are a factor like the knobs: a row has one.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "kernel_templates/render.h"
+#include "search/covering.h"
+#include "tests/proof/proof.h"
+
+namespace gemmtune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// scripts/prove.sh, which says how strong the sample is to be.
+bool full_run() { return std::getenv("GEMMTUNE_COVERING") != nullptr; }
+
+int strength() {
+  const char* text = std::getenv("GEMMTUNE_COVERING");
+  return text ? std::clamp(std::atoi(text), 2, 4) : 2;
+}
+
+using emulator::SchedulePolicy;
+constexpr emulator::Schedule kSchedules[] = {{SchedulePolicy::eager, 0},
+                                             {SchedulePolicy::lazy, 0},
+                                             {SchedulePolicy::random, 1},
+                                             {SchedulePolicy::random, 2},
+                                             {SchedulePolicy::random, 3}};
+// Powers of two, so that integer fills stay exact. beta counts where the class has it.
+constexpr std::pair<float, float> kScalings[] = {{1.0f, 1.0f}, {-0.5f, 2.0f}, {2.0f, -0.5f}};
+constexpr Fill kFills[] = {Fill::sharp, Fill::rounding};
+
+enum Factor { kIn, kOut, kAMajor, kBMajor, kBeta, kSchedule, kScaling, kFill };
+const std::vector<ExtraFactor> kFactors = {{"in", 2},   {"out", 3},      {"a_major", 2}, {"b_major", 2},
+                                           {"beta", 2}, {"schedule", 5}, {"scaling", 3}, {"fill", 2}};
+
+ProblemClass class_of(const std::vector<int>& extra) {
+  auto at = [&](Factor factor) { return extra[static_cast<size_t>(factor)]; };
+  return {at(kIn) ? DType::f16 : DType::bf16, static_cast<DType>(at(kOut)),
+          at(kAMajor) ? Major::mn : Major::k, at(kBMajor) ? Major::mn : Major::k, at(kBeta) != 0};
+}
+
+/// The factors that the family's rules look at each have a space of their own.
+CoveringSample sample_of(const KernelFamily& family, const ArchSpec& arch, int strength) {
+  std::vector<Space> spaces;
+  auto index = [](const std::vector<int>& extra) {
+    return static_cast<size_t>(extra[kOut] + 3 * extra[kAMajor] + 6 * extra[kBMajor]);
+  };
+  for (int i = 0; i < 12; ++i)
+    spaces.emplace_back(family, arch, class_of({0, i % 3, i / 3 % 2, i / 6, 0, 0, 0, 0}), std::nullopt);
+  return covering_sample([&](const std::vector<int>& extra) -> const Space& { return spaces[index(extra)]; },
+                         kFactors, strength, 20260801);
+}
+
+struct Row {
+  Variant variant;
+  Trip trip;
+  std::string static_fault, run_fault;
+  int registers = 0;
+  double compile_s = 0, run_s = 0;
+
+  std::string text() const {
+    return fmt::format("{} {} {} fill {} alpha {} beta {} schedule {} {} on {} SMs", to_string(variant.cls),
+                       brief_text(variant.family->knobs(), variant.config), to_string(trip.shape),
+                       name(trip.fill), trip.alpha, trip.beta, emulator::name(trip.schedule.policy),
+                       trip.schedule.seed, trip.sm_count);
+  }
+};
+
+void prove(const Nvrtc& nvrtc, Row& row) {
+  auto start = Clock::now();
+  CompileResult compiled = nvrtc.compile({"", render(row.variant), std::string(row.variant.arch->name)});
+  row.registers = compiled.evidence.registers;
+  row.compile_s = seconds_since(start);
+  row.static_fault = static_fault(row.variant, compiled);
+  if (!compiled.ok) return;
+  start = Clock::now();
+  row.run_fault = run_fault(row.variant, compiled.ptx, row.trip);
+  row.run_s = seconds_since(start);
+}
+
+/// In this process, on as many threads as there are cores: NVRTC is thread-safe.
+void prove_all(std::vector<Row>& rows) {
+  Nvrtc nvrtc;
+  std::atomic<size_t> next{0};
+  std::mutex printing;
+  auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      prove(nvrtc, rows[i]);
+      std::lock_guard lock(printing);
+      if (!rows[i].static_fault.empty())
+        fmt::print("row {} static: {}: {}\n", i, rows[i].text(), rows[i].static_fault);
+      if (!rows[i].run_fault.empty())
+        fmt::print("row {} run: {}: {}\n", i, rows[i].text(), rows[i].run_fault);
+      if (i % 500 == 499) fmt::print("{} of {} rows\n", i + 1, rows.size());
+      std::fflush(stdout);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+}
+
+/// Prints the summary and fails on every fault.
+void judge(std::vector<Row>& rows, Clock::time_point start, const std::string& what) {
+  prove_all(rows);
+  size_t static_faults = 0, run_faults = 0;
+  int registers = 0;
+  double compile_s = 0, run_s = 0, slowest = 0;
+  for (const Row& row : rows) {
+    static_faults += !row.static_fault.empty();
+    run_faults += !row.run_fault.empty();
+    registers = std::max(registers, row.registers);
+    compile_s += row.compile_s;
+    run_s += row.run_s;
+    slowest = std::max(slowest, row.run_s);
+    EXPECT_EQ(row.static_fault, "") << row.text();
+    EXPECT_EQ(row.run_fault, "") << row.text();
+  }
+  fmt::print(
+      "{}: {} rows; static: {} as designed, {} not, at most {} registers; functional: {} right, {} not\n"
+      "{:.0f} s; of one core: {:.0f} s compiling, {:.0f} s emulating, slowest row {:.1f} s\n",
+      what, rows.size(), rows.size() - static_faults, static_faults, registers, rows.size() - run_faults,
+      run_faults, seconds_since(start), compile_s, run_s, slowest);
+}
+
+std::vector<Row> rows_of(const KernelFamily& family, const ArchSpec& arch, int strength) {
+  auto start = Clock::now();
+  CoveringSample sample = sample_of(family, arch, strength);
+  fmt::print("{}-way sample: {} rows cover {} combinations ({} are impossible), drawn in {:.1f} s\n",
+             strength, sample.rows.size(), sample.combinations, sample.impossible, seconds_since(start));
+  std::vector<Row> rows;
+  for (const CoveringRow& covering : sample.rows) {
+    Row row;
+    row.variant = {&family, &arch, class_of(covering.extra), covering.config};
+    row.trip = ragged_trip(row.variant, rows.size());
+    row.trip.schedule = kSchedules[covering.extra[kSchedule]];
+    row.trip.fill = kFills[covering.extra[kFill]];
+    std::tie(row.trip.alpha, row.trip.beta) = kScalings[covering.extra[kScaling]];
+    if (!row.variant.cls.beta) row.trip.beta = 0;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+TEST(Sm100Proof, CoveringSample) {
+  auto start = Clock::now();
+  const ArchSpec& arch = find_arch("sm_100a");
+  std::vector<Row> rows = rows_of(family_for(arch), arch, strength());
+  judge(rows, start, fmt::format("{}-way sample", strength()));
+}
+
+/// Depths that never recycle a stage of a deep ring, recycle some, and go round many times.
+TEST(Sm100Proof, Depths) {
+  if (!full_run()) GTEST_SKIP() << "scripts/prove.sh runs this";
+  auto start = Clock::now();
+  const ArchSpec& arch = find_arch("sm_100a");
+  const KernelFamily& family = family_for(arch);
+  std::vector<Row> rows = rows_of(family, arch, 2), deep;
+  for (size_t i = 0; i < rows.size(); i += 8)
+    for (int64_t k : {64, 192, 1024, 8192}) {
+      // Two tiles, the second partial.
+      Row row = rows[i];
+      const TileShape t = family.tile(row.variant.config, row.variant.cls);
+      int64_t m = int64_t{t.tile_m} * t.cluster_m, n = int64_t{t.tile_n} * t.cluster_n;
+      row.trip.shape = m < n ? Shape{m + 8, n, k} : Shape{m, n + 8, k};
+      deep.push_back(std::move(row));
+    }
+  judge(deep, start, "K of 64, 192, 1024, 8192");
+}
+
+/// The ladder's last step at its own size.
+TEST(Sm100Proof, FourThousandCubed) {
+  if (!full_run()) GTEST_SKIP() << "scripts/prove.sh runs this";
+  auto start = Clock::now();
+  const ArchSpec& arch = find_arch("sm_100a");
+  const KernelFamily& family = family_for(arch);
+  std::vector<Row> rows(1);
+  rows[0].variant = {&family, &arch, ProblemClass{DType::f16, DType::f16},
+                     parse_config(family.knobs(),
+                                  "stages=6,tile_n=256,cta_group=2,cluster_m=2,persistent=static,acc_slots=2,"
+                                  "epilogue=tma_store")};
+  rows[0].trip.shape = {4096, 4096, 4096};
+  rows[0].trip.sm_count = 148;
+  rows[0].trip.schedule = {SchedulePolicy::random, 1};
+  rows[0].trip.host_threads = 0;
+  judge(rows, start, "4096 x 4096 x 4096");
+}
+
+}  // namespace
+}  // namespace gemmtune
