@@ -77,7 +77,7 @@ TEST(Families, BrokenVariantsDoNot) {
        {Outcome::wrong_result}},
       {"accumulator left on for the first MMA",
        "",
-       "k > todo.k_begin || step > 0);",
+       "accumulate || step > 0);",
        "true);",
        {Outcome::wrong_result, Outcome::crashed}},
       {"half the bytes expected",
