@@ -41,7 +41,7 @@ struct TileShape {
   int span_bytes;   ///< the narrower of both operands' shared-memory rows: 16 (no swizzle) to 128
   bool persistent;
   int threads;
-  int ctas_per_sm;  ///< that shared memory, registers and tensor memory allow at once
+  int ctas_per_sm;     ///< that shared memory, registers and tensor memory allow at once
   int split_k = 1;     ///< parts along K that different CTAs work on
   int n_multiple = 1;  ///< N must be a multiple of this: TMA stores rows of a multiple of 16 bytes
 };

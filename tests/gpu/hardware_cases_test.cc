@@ -2,8 +2,8 @@
 // GEMMTUNE_RECORD_HARDWARE=DIR it writes complete new files with what it saw to DIR instead; copying them to
 // tests/hardware is all that is left to do:
 //
-//   mkdir seen && GEMMTUNE_RECORD_HARDWARE=$PWD/seen build/tests/gpu_tests --gtest_filter='*HardwareCasesOnGpu*'
-//   cp seen/*.case tests/hardware/
+//   mkdir seen && GEMMTUNE_RECORD_HARDWARE=$PWD/seen build/tests/gpu_tests
+//   --gtest_filter='*HardwareCasesOnGpu*' cp seen/*.case tests/hardware/
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
