@@ -74,6 +74,12 @@ std::vector<std::string> Space::violations(const Config& config) const {
 
 bool Space::legal(const Config& config) const { return violations(config).empty(); }
 
+bool Space::rejected_at(size_t knob, const Config& config) const {
+  return std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
+    return !constraint->violated(config, scope_).empty();
+  });
+}
+
 template <class Visit>
 bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
   if (knob >= first_free_) {
@@ -83,10 +89,7 @@ bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
   }
   for (int value : values_[knob]) {
     config.values[knob] = value;
-    bool rejected = std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
-      return !constraint->violated(config, scope_).empty();
-    });
-    if (!rejected && !walk(knob + 1, config, visit)) return false;
+    if (!rejected_at(knob, config) && !walk(knob + 1, config, visit)) return false;
   }
   return true;
 }
@@ -106,10 +109,7 @@ int64_t Space::count_from(size_t knob, Config& config, const Choices& choices, C
   total = 0;
   for (int value : values_[knob]) {
     config.values[knob] = value;
-    bool rejected = std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
-      return !constraint->violated(config, scope_).empty();
-    });
-    if (!rejected) total += count_from(knob + 1, config, choices, counted);
+    if (!rejected_at(knob, config)) total += count_from(knob + 1, config, choices, counted);
   }
   return known->second = total;
 }

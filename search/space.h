@@ -53,6 +53,8 @@ class Space {
   const std::vector<std::vector<int>>& values() const { return values_; }
 
  private:
+  /// A constraint that can be judged since knob `knob` is set speaks against the config.
+  bool rejected_at(size_t knob, const Config& config) const;
   /// What a visitor wants of the subtree below a partly set config.
   enum class Step { into, over, stop };
   /// Depth-first over the knobs in order, leaving out subtrees that a constraint rejects. Where no constraint

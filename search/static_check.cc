@@ -5,6 +5,14 @@
 #include <bit>
 
 namespace gemmtune {
+namespace {
+
+/// Block and shared memory are the same for every shape.
+LaunchPlan any_plan(const Variant& v) {
+  return v.family->plan(v.config, v.cls, *v.arch, {1, 1, 1}, {1, 1}, 1, 0);
+}
+
+}  // namespace
 
 std::string static_violation(const StaticEvidence& e, int threads, const ArchSpec& arch) {
   if (e.spill_store_bytes + e.spill_load_bytes > 0)
@@ -23,6 +31,16 @@ std::string static_violation(const StaticEvidence& e, int threads, const ArchSpe
       (e.tmem_columns < 32 || !std::has_single_bit(static_cast<unsigned>(e.tmem_columns))))
     return fmt::format("{} columns of tensor memory: allocations are powers of two from 32", e.tmem_columns);
   return "";
+}
+
+std::string static_violation(const Variant& v, const StaticEvidence& evidence) {
+  return static_violation(evidence, static_cast<int>(any_plan(v).block.x), *v.arch);
+}
+
+StaticEvidence planned_evidence(const Variant& v, StaticEvidence evidence) {
+  evidence.dynamic_smem_bytes = any_plan(v).dynamic_smem_bytes;
+  evidence.tmem_columns = v.family->tmem_columns(v.config);
+  return evidence;
 }
 
 }  // namespace gemmtune

@@ -115,12 +115,6 @@ class Sweep {
 
   bool runs_ptx() const { return executor_ != nullptr && executor_->runs_ptx(); }
 
-  LaunchPlan plan_of(const Candidate& candidate, const Shape& shape) const {
-    LaunchDevice device{
-        executor_ ? executor_->device().sm_count : find_device_spec(o_.arch->reference_device)->sm_count, 0};
-    return o_.family->plan(candidate.variant.config, o_.cls, *o_.arch, shape, device, o_.alpha, o_.beta);
-  }
-
   /// From the compiler if it is still at work on it (then stored), else from the journal.
   CompiledKernel kernel_of(const Candidate& candidate) {
     if (!pending_.contains(candidate.key)) {
@@ -142,9 +136,7 @@ class Sweep {
     kernel.ok = result.ok;
     kernel.cubin = std::move(result.cubin);
     kernel.ptx = std::move(result.ptx);
-    kernel.evidence = result.evidence;
-    kernel.evidence.dynamic_smem_bytes = plan_of(candidate, {1, 1, 1}).dynamic_smem_bytes;
-    kernel.evidence.tmem_columns = o_.family->tmem_columns(candidate.variant.config);
+    kernel.evidence = planned_evidence(candidate.variant, result.evidence);
     kernel.compile_ms = result.compile_ms;
     kernel.log = std::move(result.log);
     journal_.put_kernel(kernel);
@@ -215,8 +207,7 @@ class Sweep {
       return trial;
     };
     if (!kernel.ok) return end("compile", Outcome::compile_failed, kernel.log);
-    LaunchPlan plan = plan_of(candidate, planned.problem.shape);
-    std::string rejected = static_violation(kernel.evidence, static_cast<int>(plan.block.x), *o_.arch);
+    std::string rejected = static_violation(candidate.variant, kernel.evidence);
     if (!rejected.empty()) return end("static", Outcome::rejected_static, rejected);
     if (executor_ == nullptr) return end("static", Outcome::compiled, "");
 

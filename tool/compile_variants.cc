@@ -52,10 +52,8 @@ std::vector<CompiledVariant> compile_variants(const std::vector<Variant>& varian
     one.result = results[keys[i]];
     one.evidence = one.result.evidence;
     if (!one.result.ok) continue;
-    LaunchPlan plan = v.family->plan(v.config, v.cls, *v.arch, {1, 1, 1}, {1, 1}, 1, 0);
-    one.evidence.dynamic_smem_bytes = plan.dynamic_smem_bytes;
-    one.evidence.tmem_columns = v.family->tmem_columns(v.config);
-    one.rejected = static_violation(one.evidence, static_cast<int>(plan.block.x), *v.arch);
+    one.evidence = planned_evidence(v, one.result.evidence);
+    one.rejected = static_violation(v, one.evidence);
     one.counts_as_designed = one.evidence.counts == v.family->expected_counts(v.config, v.cls);
     if (!dump.empty()) dump_variant(dump, v, sources[i], one.result);
   }

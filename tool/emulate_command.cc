@@ -102,8 +102,7 @@ class Report {
          static_cast<int64_t>(result.warp_instructions), result.diagnoses.size(), Cell::real(seconds, 2)});
     if (!result.printed.empty()) tell("{}", result.printed);
     for (const emulator::Diagnosis& d : result.diagnoses)
-      tell("{}, {}: {}{}\n", fill.empty() ? "launch" : fill, name(schedule.policy), to_string(d),
-           d.count > 1 ? fmt::format(" ({} times)", d.count) : "");
+      tell("{}, {}: {}\n", fill.empty() ? "launch" : fill, name(schedule.policy), to_string(d));
     if (!first_mismatch.empty())
       tell("{}, {}: {}\n", fill.empty() ? "launch" : fill, name(schedule.policy), first_mismatch);
   }

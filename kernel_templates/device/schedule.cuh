@@ -16,7 +16,7 @@ struct Accumulation {
   u32 tile;
   int k_begin, k_end;
   u32 part, parts;
-  u32 workspace_slot;  // of part 0; part p has workspace_slot_of(p)
+  u32 workspace_slot;  // Schedule::slot_of() counts from here
 };
 
 /// The same for every CTA of the grid.

@@ -3,12 +3,10 @@
 // emulator follows Hopper's accumulation rule, not only its bound.
 #include <fmt/format.h>
 
-#include <thread>
-
 #include "emulator/emulated_gemm.h"
 #include "gpu/launcher.h"
 #include "search/covering.h"
-#include "search/static_check.h"
+#include "tests/all_cores.h"
 #include "tests/gpu/gpu_fixture.h"
 
 namespace gemmtune {
@@ -50,17 +48,6 @@ class EmulatorIdentity : public GpuTest {
     for (const CoveringRow& row : covering_sample(space_of, extra, 2, 20261130).rows)
       result.push_back({variant(row.config, class_of(row.extra)), {}});
     return result;
-  }
-
-  void compile_all(std::vector<Row>& rows) {
-    Nvrtc nvrtc;
-    std::atomic<size_t> next{0};
-    std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-      threads.emplace_back([&] {
-        for (size_t at = next++; at < rows.size(); at = next++)
-          rows[at].compiled = nvrtc.compile({"", render(rows[at].variant), std::string(arch_->name)});
-      });
   }
 
   std::vector<uint8_t> on_gpu(const Row& row, const EmulatedGemm& gemm, float alpha, float beta) {

@@ -2,8 +2,7 @@
 // ragged shape of its own, three fills each. Prints the table; fails on a blank.
 #include <fmt/format.h>
 
-#include <thread>
-
+#include "tests/all_cores.h"
 #include "tests/gpu/gpu_fixture.h"
 #include "tests/kernel_templates/coverage.h"
 
@@ -18,17 +17,6 @@ struct Row {
 
 class ValidationCoverage : public GpuTest {
  protected:
-  void compile_all(std::vector<Row>& rows) {
-    Nvrtc nvrtc;
-    std::atomic<size_t> next{0};
-    std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-      threads.emplace_back([&] {
-        for (size_t at = next++; at < rows.size(); at = next++)
-          rows[at].compiled = nvrtc.compile({"", render(rows[at].variant), std::string(arch_->name)});
-      });
-  }
-
   void validate(GpuExecutor& executor, Row& row, float alpha, float beta) {
     std::string verdict = "validated";
     CompiledKernel kernel;

@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
-#include "gpu/nvrtc.h"
-#include "kernel_templates/render.h"
 #include "search/static_check.h"
+#include "tests/all_cores.h"
 #include "tests/kernel_templates/coverage.h"
 
 namespace gemmtune {
@@ -17,29 +15,14 @@ namespace {
 struct Row {
   std::string what;
   Variant variant;
-  CompileResult result;
+  CompileResult compiled;
 };
 
-/// In this process, on as many threads as there are cores: NVRTC is thread-safe.
-void compile_all(std::vector<Row>& rows) {
-  Nvrtc nvrtc;
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++)
-      rows[i].result = nvrtc.compile({"", render(rows[i].variant), std::string(rows[i].variant.arch->name)});
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
-}
-
 std::string verdict(const Row& row) {
-  if (!row.result.ok) return "does not compile: " + row.result.log;
+  if (!row.compiled.ok) return "does not compile: " + row.compiled.log;
   const Variant& v = row.variant;
-  LaunchPlan plan = v.family->plan(v.config, v.cls, *v.arch, {1, 1, 1}, {1, 1}, 1, 0);
-  StaticEvidence e = row.result.evidence;
-  e.dynamic_smem_bytes = plan.dynamic_smem_bytes;
-  e.tmem_columns = v.family->tmem_columns(v.config);
-  std::string rejected = static_violation(e, static_cast<int>(plan.block.x), *v.arch);
+  StaticEvidence e = planned_evidence(v, row.compiled.evidence);
+  std::string rejected = static_violation(v, e);
   if (!rejected.empty()) return rejected;
   InstructionCounts want = v.family->expected_counts(v.config, v.cls);
   if (e.counts != want)
@@ -54,9 +37,9 @@ void report(std::vector<Row>& rows) {
   for (const Row& row : rows) {
     std::string bad = verdict(row);
     fmt::print("{:<8} {:<34} {:>4} registers  {}\n", row.variant.arch->name, row.what,
-               row.result.evidence.registers, bad.empty() ? "compiled" : bad);
+               row.compiled.evidence.registers, bad.empty() ? "compiled" : bad);
     EXPECT_EQ(bad, "") << row.what;
-    ms.push_back(row.result.compile_ms);
+    ms.push_back(row.compiled.compile_ms);
   }
   std::ranges::sort(ms);
   fmt::print("{} kernels, median {:.0f} ms\n", ms.size(), ms[ms.size() / 2]);

@@ -19,11 +19,8 @@ std::string counts_text(const InstructionCounts& c) {
 
 std::string static_fault(const Variant& v, const CompileResult& compiled) {
   if (!compiled.ok) return "does not compile: " + compiled.log;
-  LaunchPlan plan = v.family->plan(v.config, v.cls, *v.arch, {1, 1, 1}, {1, 1}, 1, 0);
-  StaticEvidence e = compiled.evidence;
-  e.dynamic_smem_bytes = plan.dynamic_smem_bytes;
-  e.tmem_columns = v.family->tmem_columns(v.config);
-  std::string fault = static_violation(e, static_cast<int>(plan.block.x), *v.arch);
+  StaticEvidence e = planned_evidence(v, compiled.evidence);
+  std::string fault = static_violation(v, e);
   if (!fault.empty()) return fault;
   InstructionCounts want = v.family->expected_counts(v.config, v.cls);
   if (e.counts == want) return "";

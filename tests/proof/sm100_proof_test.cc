@@ -6,14 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
-#include <thread>
 
 #include "kernel_templates/render.h"
 #include "search/covering.h"
+#include "tests/all_cores.h"
 #include "tests/proof/proof.h"
 
 namespace gemmtune {
@@ -91,25 +90,19 @@ void prove(const Nvrtc& nvrtc, Row& row) {
   row.run_s = seconds_since(start);
 }
 
-/// In this process, on as many threads as there are cores: NVRTC is thread-safe.
+/// In this process: NVRTC is thread-safe.
 void prove_all(std::vector<Row>& rows) {
   Nvrtc nvrtc;
-  std::atomic<size_t> next{0};
   std::mutex printing;
-  auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++) {
-      prove(nvrtc, rows[i]);
-      std::lock_guard lock(printing);
-      if (!rows[i].static_fault.empty())
-        fmt::print("row {} static: {}: {}\n", i, rows[i].text(), rows[i].static_fault);
-      if (!rows[i].run_fault.empty())
-        fmt::print("row {} run: {}: {}\n", i, rows[i].text(), rows[i].run_fault);
-      if (i % 500 == 499) fmt::print("{} of {} rows\n", i + 1, rows.size());
-      std::fflush(stdout);
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  on_all_cores(rows.size(), [&](size_t i) {
+    prove(nvrtc, rows[i]);
+    std::lock_guard lock(printing);
+    if (!rows[i].static_fault.empty())
+      fmt::print("row {} static: {}: {}\n", i, rows[i].text(), rows[i].static_fault);
+    if (!rows[i].run_fault.empty()) fmt::print("row {} run: {}: {}\n", i, rows[i].text(), rows[i].run_fault);
+    if (i % 500 == 499) fmt::print("{} of {} rows\n", i + 1, rows.size());
+    std::fflush(stdout);
+  });
 }
 
 /// Prints the summary and fails on every fault.

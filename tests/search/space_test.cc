@@ -159,34 +159,5 @@ TEST(StaticCheck, RejectsWithTheReason) {
   EXPECT_EQ(static_violation(good, 1024 + 32, a), "64 registers x 1056 threads > 65536");
 }
 
-// The walk judges a constraint as soon as the knobs that it names are set: one that looks at others is judged
-// on values that are not there yet.
-TEST(Constraints, ReadOnlyTheKnobsTheyName) {
-  std::mt19937_64 random(3);
-  for (const ArchSpec& arch : archs()) {
-    const KernelFamily& family = family_for(arch);
-    for (const char* text : {"bf16-bf16-kk", "f16-f32-mk-beta", "bf16-f16-kn", "f16-f16-mn"}) {
-      ConstraintScope scope{arch, parse_problem_class(text), Shape{392, 520, 1096}};
-      auto draw = [&](const Knob& knob) { return knob.values[random() % knob.values.size()]; };
-      for (int i = 0; i < 300; ++i) {
-        Config one = family.default_config(), other = one;
-        for (size_t j = 0; j < family.knobs().size(); ++j) {
-          one.values[j] = draw(family.knobs()[j]);
-          other.values[j] = draw(family.knobs()[j]);
-        }
-        for (const Constraint& constraint : family.constraints()) {
-          Config mixed = other;
-          for (const std::string& knob : constraint.knobs) {
-            size_t at = static_cast<size_t>(knob_index(family.knobs(), knob));
-            mixed.values[at] = one.values[at];
-          }
-          EXPECT_EQ(constraint.violated(one, scope), constraint.violated(mixed, scope))
-              << family.name() << " " << constraint.name;
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace gemmtune
