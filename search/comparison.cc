@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "search/launch_cost.h"
 #include "search/stopping.h"
 
 namespace gemmtune {
@@ -33,6 +34,7 @@ class Comparer {
     } else {
       take_sustained();
     }
+    for (Runner& runner : runners_) look_at_launches(runner);
     return report();
   }
 
@@ -164,6 +166,21 @@ class Comparer {
                           "every sample was disturbed: heat, or another process on the GPU"};
     runner.runs = false;
     return std::nullopt;
+  }
+
+  /// The library's own host code can take longer than a short kernel, ours cannot hide it either.
+  void look_at_launches(Runner& runner) {
+    Measurement timed;
+    timed.samples = runner.row.samples;
+    if (!runner.runs || timed.samples.empty() || timed.median_us() > kLaunchCostLookUs) return;
+    std::vector<double> plain, graph;
+    for (int pair = 0; pair < kLaunchCostPairs; ++pair) {
+      GraphResult got = executor_.sample_graph(runner.handle, o_.warm_l2);
+      if (got.outcome != Outcome::ok || got.graph_us <= 0) return;
+      plain.push_back(got.plain_us);
+      graph.push_back(got.graph_us);
+    }
+    runner.row.launch_cost = judge_launches(plain, graph);
   }
 
   Comparison report() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct Compared {
   std::vector<Sample> samples;  ///< that count
   double median_us = 0;         ///< 0: not timed
   double relative_spread = 0;
-  TimeRatio ratio;  ///< its time / that of the first row that was timed
+  TimeRatio ratio;                        ///< its time / that of the first row that was timed
+  std::optional<LaunchCost> launch_cost;  ///< of rows so short that launching may be what takes the time
 };
 
 struct Comparison {

@@ -19,6 +19,7 @@
 #include "tool/output.h"
 #include "tool/progress.h"
 #include "tool/table.h"
+#include "tool/winner_table.h"
 
 namespace gemmtune {
 namespace {
@@ -194,6 +195,7 @@ int run(const CompareArguments& a) {
                {"ratio_high", "to"},
                {"spread", "spread"},
                {"samples", "samples"},
+               {"launch", "launch", true},
                {"validated", "validated", true},
                {"obtained", "obtained", true},
                {"config", "config (knobs off their default), or the library's ids", true}});
@@ -227,7 +229,7 @@ int run(const CompareArguments& a) {
                  timed ? Cell::real(row.ratio.interval.low, 3) : Cell(),
                  timed ? Cell::real(row.ratio.interval.high, 3) : Cell(),
                  timed ? Cell::share(row.relative_spread) : Cell(), row.samples.size(),
-                 right ? "exact" : std::string(name(row.outcome.outcome)),
+                 launch_text(row.launch_cost), right ? "exact" : std::string(name(row.outcome.outcome)),
                  fmt::format("measured on {} ({}, {} L2)", device.name, name(o.regime),
                              o.warm_l2 ? "warm" : "cold"),
                  row.what});

@@ -18,12 +18,6 @@ std::string brief(const std::string& family, const std::string& config) {
 /// 95 %: "1.004-1.012"; two numbers for programs.
 Cell interval(const Interval& i) { return Cell(fmt::format("{:.3f}-{:.3f}", i.low, i.high)); }
 
-/// Whose time it is: "" for the kernel's, the graph's time where launching takes longer than the kernel.
-std::string launch_text(const RankedTrial& trial) {
-  if (!trial.launch_cost || !trial.launch_cost->launch_bound) return "";
-  return fmt::format("bound: {:.2f} us in a graph", trial.launch_cost->graph_us);
-}
-
 std::string counts_text(const std::map<Outcome, int64_t>& counts) {
   std::vector<std::string> parts;
   for (const auto& [outcome, count] : counts)
@@ -32,6 +26,10 @@ std::string counts_text(const std::map<Outcome, int64_t>& counts) {
 }
 
 }  // namespace
+
+std::string launch_text(const std::optional<LaunchCost>& cost) {
+  return cost && cost->launch_bound ? fmt::format("bound: {:.2f} us in a graph", cost->graph_us) : "";
+}
 
 Table answers_table(const std::vector<BestAnswer>& answers, std::span<const ListedShape> shapes,
                     const DeviceSpec* rates) {
@@ -87,7 +85,8 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
               : fmt::format("predicted by {}", trial.model);
       table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1),
                  share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, ratio,
-                 next, launch_text(trial), obtained, trial.family, brief(trial.family, trial.config)});
+                 next, launch_text(trial.launch_cost), obtained, trial.family,
+                 brief(trial.family, trial.config)});
     }
   }
   return table;

@@ -1,6 +1,7 @@
 // The answer table that sweep and best print.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,6 +18,9 @@ namespace gemmtune {
 std::string winner_table(Store& store, const std::vector<Problem>& problems,
                          std::span<const ListedShape> shapes, const std::string& device_uuid,
                          const Timing& timing, const DeviceSpec& rates, int top, Format format);
+
+/// Whose time it is: "" for the kernel's; where launching takes longer, the kernel's time in a graph.
+std::string launch_text(const std::optional<LaunchCost>& cost);
 
 /// The same for answers at hand.
 Table answers_table(const std::vector<BestAnswer>& answers, std::span<const ListedShape> shapes,

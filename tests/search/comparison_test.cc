@@ -16,6 +16,9 @@ struct FakeGpu : Executor {
   int wrong_algorithm = 3;  ///< the fastest
   std::vector<std::pair<Regime, int>> order;
   int samples = 0, mark_every = 0;
+  double graph_us = 0;
+
+  GraphResult sample_graph(int, bool) override { return {{}, 10, graph_us}; }
 
   DeviceRecord device() const override { return {"GPU-fake", "NVIDIA H200", "sm_90a", 132, 60 << 20, 0, ""}; }
   StepResult begin_problem(const Problem&, float, float) override { return {}; }
@@ -140,6 +143,15 @@ TEST_F(CompareTest, SustainedAlternatesWithTheFirst) {
   ASSERT_EQ(blocks.size(), 2u * 6 * 4);
   for (size_t i = 0; i < blocks.size(); i += 2) EXPECT_EQ((blocks[i] == 0) + (blocks[i + 1] == 0), 1) << i;
   EXPECT_EQ(row(c, "cuBLASLt 13.1.0 best").ratio.rounds, 6u);
+}
+
+TEST_F(CompareTest, WhatIsLaunchBoundIsSaid) {
+  gpu.graph_us = 4;
+  Comparison c = compare(gpu, problem, entrants, options);
+  ASSERT_TRUE(row(c, "cuBLASLt 13.1.0 first").launch_cost);
+  EXPECT_TRUE(row(c, "cuBLASLt 13.1.0 first").launch_cost->launch_bound);
+  gpu.graph_us = 0;  // no graphs here
+  EXPECT_FALSE(compare(gpu, problem, entrants, options).rows[0].launch_cost);
 }
 
 TEST_F(CompareTest, DisturbedSamplesAreRepeatedAndBounded) {
