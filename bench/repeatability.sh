@@ -4,6 +4,9 @@
 # apart the sweeps' own medians lie, and the slowest winner against the first, with its 95 % interval. A winner
 # fails to tie if it is surely slower, by more than 2 %. Exit status 3 if one does.
 #
+# The seeds change the order of measuring; the candidates are drawn with SEARCH_SEED (1), so that this asks
+# whether measuring repeats. SEARCH_SEED=each draws others for each sweep, and asks whether searching does.
+#
 #   bench/repeatability.sh [path of gemmtune] [folder for the databases]
 #
 # SWEEPS (5), TRIALS (12) and SHAPES override the defaults. Needs a GPU.
@@ -12,6 +15,7 @@ gemmtune=${1:-build/gemmtune}
 folder=${2:-$(mktemp -d)}
 sweeps=${SWEEPS:-5}
 trials=${TRIALS:-12}
+search=${SEARCH_SEED:-1}
 shapes=${SHAPES:-16x8192x8192 128x8192x28672 512x4096x4096 2048x8192x1024 4096x4096x4096 8192x8192x8192}
 
 arguments=
@@ -21,7 +25,8 @@ databases=
 for seed in $(seq "$sweeps"); do
   # Word splitting is wanted: each shape is an argument.
   # shellcheck disable=SC2086
-  "$gemmtune" sweep $arguments --trials "$trials" --seed "$seed" --db "$folder/r$seed.db" --format csv \
+  "$gemmtune" sweep $arguments --trials "$trials" --seed "$seed" \
+    --search-seed "$([ "$search" = each ] && echo "$seed" || echo "$search")" --db "$folder/r$seed.db" --format csv \
     >"$folder/sweep$seed.csv" 2>"$folder/sweep$seed.log"
   grep "^GPU validating" "$folder/sweep$seed.log" | sed "s/^/seed $seed: /"
   if [ "$seed" -gt 1 ]; then databases="$databases --with $folder/r$seed.db"; fi

@@ -34,8 +34,9 @@ std::vector<FoundWinner> read_winners(Store& store, Regime regime, bool warm_l2)
       "AND d.regime = w.regime AND d.warm = w.warm), t.validation, t.graph_us, t.launch_bound "
       "FROM winner w JOIN problem p ON p.id = w.problem_id JOIN trial t ON t.id = w.trial_id "
       "JOIN config c ON c.id = t.config_id LEFT JOIN kernel k ON k.id = t.kernel_id "
-      "LEFT JOIN toolchain tc ON tc.id = k.toolchain_id WHERE w.regime = ? AND w.warm = ?");
-  row.bind(name(regime), warm_l2);
+      "LEFT JOIN toolchain tc ON tc.id = k.toolchain_id WHERE w.regime = ? AND w.warm = ? AND t.protocol = "
+      "?");
+  row.bind(name(regime), warm_l2, Timing().protocol);
   while (row.step()) {
     ExportRow r;
     r.problem = {parse_problem_class(row.text(1)), {row.integer(2), row.integer(3), row.integer(4)}};

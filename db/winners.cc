@@ -98,7 +98,8 @@ std::optional<Winner> recompute_winner(Store& store, const Problem& problem, int
     return std::nullopt;
   }
   std::optional<Winner> before = store.winner(problem, device_id, timing);
-  bool settled = before && before->final_rounds >= rules.settled_rounds;
+  int enough = timing.regime == Regime::burst ? rules.settled_burst : rules.settled_sustained;
+  bool settled = before && before->final_rounds >= enough;
   Choice choice =
       choose(contenders, settled ? std::optional(before->trial_id) : std::nullopt, simplicity, rules);
   const Contender& chosen = contenders[choice.winner];

@@ -22,9 +22,9 @@ struct WinnerRules {
   double tie_ceiling = 1.10;
   /// The simplest member of the tie set wins, as long as it costs no more than this against the best median.
   double choice_margin = 1.005;
-  /// A stored winner with this many counting final samples stays unless another is surely and worthwhile
-  /// faster.
-  int settled_rounds = 10;
+  /// A stored winner with this many counting final samples stays unless another is surely faster, and worth
+  /// it. Fewer are an interrupted sweep's.
+  int settled_burst = 10, settled_sustained = 6;
 };
 
 /// What the choice knows of a candidate.

@@ -125,10 +125,11 @@ class Sweep {
     for (const ListedShape& listed : o_.shapes) {
       PlannedProblem planned{listed, {o_.cls, listed.shape}, {}};
       Space space(*o_.family, *o_.arch, o_.cls, listed.shape, o_.restrictions);
-      for (const Config& config : o_.strategy->propose({space, planned.problem, *device, o_.trials, o_.seed}))
+      for (const Config& config :
+           o_.strategy->propose({space, planned.problem, *device, o_.trials, o_.search_seed}))
         planned.candidates.push_back(candidate(config));
       if (planned.candidates.empty()) {
-        std::vector<Space::Rejection> why = space.rejections(2000, o_.seed);
+        std::vector<Space::Rejection> why = space.rejections(2000, o_.search_seed);
         summary_.skipped.push_back(fmt::format("{}: no legal configuration ({})", to_string(listed.shape),
                                                why.empty() ? "the space is empty" : why.front().example));
         continue;

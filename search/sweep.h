@@ -77,7 +77,8 @@ struct SweepOptions {
   std::optional<std::chrono::seconds> time_budget;
   Regime regime = Regime::burst;  ///< sustained: finalists of the burst are then measured sustained, too
   bool warm_l2 = false;
-  uint64_t seed = 1;
+  uint64_t seed = 1;         ///< of the order in which candidates are measured
+  uint64_t search_seed = 1;  ///< of what the strategy draws
   float alpha = 1, beta = 0;
   /// Before a marked sample is taken again: heat or a neighbour may pass.
   std::chrono::milliseconds repeat_pause{500};

@@ -40,7 +40,7 @@ struct SweepArguments {
   CommonOptions common;
   std::string strategy = "ranked", regime = "burst", time;
   int trials = 32, jobs = 0;
-  int64_t seed = 1;
+  int64_t seed = 1, search_seed = -1;
   bool warm = false;
 };
 
@@ -140,7 +140,9 @@ int run(const SweepArguments& a, const std::string& command_line) {
   o.trials = a.trials;
   if (!a.time.empty()) o.time_budget = parse_duration(a.time);
   if (a.seed < 0) throw UsageError("--seed: a number from 0");
+  if (a.search_seed < -1) throw UsageError("--search-seed: a number from 0");
   o.seed = static_cast<uint64_t>(a.seed);
+  o.search_seed = a.search_seed < 0 ? o.seed : static_cast<uint64_t>(a.search_seed);
   o.alpha = static_cast<float>(a.common.alpha);
   o.beta = static_cast<float>(a.common.beta);
 
@@ -228,6 +230,8 @@ void declare_sweep(CLI::App& app, int& status) {
   app.add_flag("--warm", a->warm, "time with operands that L2 holds; kept apart from cold times");
   app.add_option("--jobs", a->jobs, "compile workers (default: all cores)")->type_name("N");
   app.add_option("--seed", a->seed, "of every random choice (default 1)")->type_name("N");
+  app.add_option("--search-seed", a->search_seed, "of the candidates alone (default: --seed)")
+      ->type_name("N");
   add_db_option(app, a->common);
   add_format_option(app, a->common);
   app.callback([a, &status, &app] {

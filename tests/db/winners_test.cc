@@ -219,6 +219,20 @@ TEST_F(WinnersTest, ASettledWinnerStaysUnderTwoPercent) {
   EXPECT_EQ(recompute()->trial_id, faster);
 }
 
+TEST_F(WinnersTest, SixSustainedRoundsSettle) {
+  const Timing sustained{.regime = Regime::sustained};
+  auto add_finals = [&](const std::string& config, double us) {
+    Trial trial = ok_trial(problem(), config, {}, Regime::sustained);
+    for (int round = 0; round < 6; ++round)
+      trial.measurement->samples.push_back({us, 1, round, true, 1, 1, 1, 1});
+    return store_.record_trial(trial, device_).id;
+  };
+  int64_t old = add_finals("the=old", 10);
+  EXPECT_EQ(recompute_winner(store_, problem(), device_, sustained, kByLength)->trial_id, old);
+  add_finals("n=1", 9.9);
+  EXPECT_EQ(recompute_winner(store_, problem(), device_, sustained, kByLength)->trial_id, old);
+}
+
 TEST_F(WinnersTest, ColdAndWarmHaveWinnersOfTheirOwn) {
   int64_t cold = add("a=1", 10);
   Trial trial = ok_trial(problem(), "b=1", {5});
