@@ -29,6 +29,10 @@ const std::map<std::string, std::string> kPolicy = {
     {"cluster", "16 CTAs need an attribute that the launch does not set, and leave more SMs idle"},
     {"workspace", "memory that the library is not given either"},
     {"mma_n", "steps of 16 are CUTLASS's for operands in shared memory; 32 until a B200 has run them"},
+    {"preferred_clc", "the PTX ISA does not say which kind of cluster is handed over"},
+    {"serial_prefetch", "without roles the knob has no effect: one launch under several names"},
+    {"loader_l2", "with cp_async the knobs have no effect: one launch under several names"},
+    {"hilbert", "without bands the knob has no effect: one launch under several names"},
     {"tile_b", "slices that begin inside a swizzle pattern are proven for Hopper's copies only"},
 };
 
@@ -124,7 +128,12 @@ void prove(const Nvrtc& nvrtc, Candidate& c) {
   c.static_fault = static_fault(c.variant, compiled);
   if (!compiled.ok) return;
   try {
-    c.run_fault = run_fault(c.variant, compiled.ptx, c.trip);
+    // Preferred clusters are to be had under eager and never under lazy.
+    for (auto policy : {emulator::SchedulePolicy::eager, emulator::SchedulePolicy::lazy}) {
+      c.trip.schedule = {policy, 0};
+      c.run_fault = run_fault(c.variant, compiled.ptx, c.trip);
+      if (!c.run_fault.empty()) return;
+    }
   } catch (const std::exception& error) {  // a tensor map that cannot be encoded
     c.run_fault = error.what();
   }
