@@ -141,7 +141,9 @@ class Sweep {
   }
 
   Candidate candidate(const Config& config) const {
-    Candidate candidate{{o_.family, o_.arch, o_.cls, config}, to_text(o_.family->knobs(), config), ""};
+    Candidate candidate;
+    candidate.variant = {o_.family, o_.arch, o_.cls, config};
+    candidate.config_text = to_text(o_.family->knobs(), config);
     candidate.key = compile_key(render(candidate.variant), std::string(o_.arch->name), compiler_.toolchain());
     return candidate;
   }
