@@ -247,7 +247,8 @@ TEST_F(BestTest, TheCheckFindsWhatIsWrong) {
   };
   found_after("UPDATE sample SET time_us = 99 WHERE trial_id = 1", "trial 1: the stored median");
   found_after("UPDATE trial SET finalist = 1 WHERE id = 2", "trial 2: its mark as a finalist");
-  found_after("UPDATE trial SET median_us = NULL WHERE id = 2", "trial 2: has samples that count but no median");
+  found_after("UPDATE trial SET median_us = NULL WHERE id = 2",
+              "trial 2: has samples that count but no median");
   found_after("DELETE FROM device", "refers to a missing row of device");
   found_after("UPDATE device SET name = 'emulator'", "trial 1: a measured time on a device that has none");
   found_after("DELETE FROM winner_tie", "winner 1: its trial is not in its own tie set");
