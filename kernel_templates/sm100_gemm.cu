@@ -242,7 +242,7 @@ DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
   Walker walker = work.walker(shared);
   Accumulation todo;
   while (walker.next<false>(todo)) {
-    mbarrier_wait_cluster(shared.acc_empty + 8 * acc.index, acc.parity ^ 1);
+    mbarrier_wait(shared.acc_empty + 8 * acc.index, acc.parity ^ 1);
     tcgen05_fence_after_sync();
     u32 accumulator = tmem + acc.index * kSlotColumns;
     const int k_end = kWalksAlongK ? todo.k_end : todo.k_begin;
@@ -489,13 +489,7 @@ DEVICE void drain(u32 tmem, const Layout& shared, const Work& work, const Output
     // Everything is in registers: the MMA thread may have the slot before the last stores.
     auto release = [&] {
       tcgen05_fence_before_sync();
-      if (elect_one()) {
-        if constexpr (kGroup == 2) {
-          mbarrier_arrive_cluster(leader_acc_empty + 8 * acc.index);
-        } else {
-          mbarrier_arrive(leader_acc_empty + 8 * acc.index);
-        }
-      }
+      if (elect_one()) mbarrier_arrive_remote(leader_acc_empty + 8 * acc.index);
     };
     if constexpr (!part::drains) {
       release();

@@ -185,12 +185,8 @@ void declare_compile(CLI::App& app, int& status) {
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
   app.add_option("--ladder", a->ladder, "compile the steps of this file (examples/ladders), compare counts")
       ->type_name("FILE");
-  app.add_option(
-         "--ablate", a->ablate,
-         "also build kernels with one part of the work alone: mma,loads,epilogue; with --shape and a GPU, "
-         "time them")
-      ->type_name("PARTS");
-  app.add_option("--shape", a->common.shapes, "with --ablate: the problem to time")->type_name("MxNxK");
+  app.add_option("--ablate", a->ablate, "also each part alone: mma,loads,epilogue")->type_name("PARTS");
+  app.add_option("--shape", a->common.shapes, "with --ablate: time them on this problem")->type_name("MxNxK");
   add_device_option(app, a->common);
   app.add_option("--dump", a->dump, "write source, PTX and cubin of each kernel into this folder")
       ->type_name("DIR");
