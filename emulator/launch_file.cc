@@ -288,8 +288,8 @@ LaunchFile parse_launch_file(std::string_view text, const std::string& source) {
     throw UsageError(fmt::format("{}: not JSON: {}", source, printable(error.what(), 160)));
   }
   Node root(json, source);
-  root.need_object({"kernel", "grid", "block", "cluster", "dynamic_smem_bytes", "sm_count", "buffers",
-                    "tensor_maps", "params"});
+  root.need_object({"kernel", "grid", "block", "cluster", "preferred_cluster", "dynamic_smem_bytes",
+                    "sm_count", "buffers", "tensor_maps", "params"});
   LaunchFile launch;
   if (root.has("kernel")) launch.kernel = root.at("kernel").text();
   for (const char* key : {"grid", "block", "params"})
@@ -297,6 +297,7 @@ LaunchFile parse_launch_file(std::string_view text, const std::string& source) {
   launch.grid = dim3(root.at("grid"), INT32_MAX);
   launch.block = dim3(root.at("block"), kMaxThreads);
   if (root.has("cluster")) launch.cluster = dim3(root.at("cluster"), 16);
+  if (root.has("preferred_cluster")) launch.preferred_cluster = dim3(root.at("preferred_cluster"), 16);
   if (root.has("dynamic_smem_bytes"))
     launch.dynamic_smem_bytes = static_cast<uint32_t>(root.at("dynamic_smem_bytes").integer(0, 232448));
   if (root.has("sm_count")) launch.sm_count = static_cast<int>(root.at("sm_count").integer(1, 1024));

@@ -66,6 +66,7 @@ struct ParamValue {
 struct LaunchFile {
   std::string kernel;  ///< empty: the only one
   Dim3 grid, block, cluster{0, 0, 0};
+  std::optional<Dim3> preferred_cluster;
   uint32_t dynamic_smem_bytes = 0;
   int sm_count = 148;
   std::vector<BufferSpec> buffers;

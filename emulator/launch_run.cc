@@ -145,6 +145,7 @@ LaunchResult LaunchRun::run(const LaunchConfig& how) {
   config.grid = file_.grid;
   config.block = file_.block;
   config.cluster = file_.cluster;
+  config.preferred_cluster = file_.preferred_cluster;
   config.dynamic_smem_bytes = file_.dynamic_smem_bytes;
   config.sm_count = file_.sm_count;
   config.params = params_;

@@ -118,12 +118,13 @@ struct Work {
         raster(raster),
         rank(kTeamSize > 1 ? cluster_rank() : 0) {
     // Rank r is row r % height, column r / height of its cluster.
-    const u32 clusters_a_team = knob::preferred_m == 1 ? 1 : kTeamSize / cluster_size();
-    cluster_m = kTeamM / clusters_a_team;
-    rank_m = rank % cluster_m + (knob::preferred_m == 1 ? 0 : cluster_id() % clusters_a_team * cluster_m);
+    cluster_m = knob::preferred_m == 1 ? kTeamM : cluster_size() / knob::cluster_n;
+    // Clusters of either kind are runs of CTAs of the one-dimensional grid.
+    const u32 cluster_of_team = knob::preferred_m == 1 ? 0 : blockIdx.x % kTeamSize / cluster_size();
+    rank_m = rank % cluster_m + cluster_of_team * cluster_m;
     rank_n = rank / cluster_m;
-    team = cluster_id() / clusters_a_team;
-    teams = cluster_count() / clusters_a_team;
+    team = blockIdx.x / kTeamSize;
+    teams = gridDim.x / kTeamSize;
   }
 
   /// Of this CTA, in CTA tiles.

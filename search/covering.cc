@@ -11,7 +11,7 @@ constexpr int kCandidates = 24;  ///< drawn for each row; the one that covers mo
 /// Knob values tried before a draw starts over, at first; twice as many each time. An unlucky early choice
 /// costs more than a new start.
 constexpr int kPatience = 100;
-constexpr int kStarts = 16;
+constexpr int kStarts = 11;
 
 /// A combination: up to four (factor, value) pairs in one word.
 using Tuple = uint64_t;

@@ -24,6 +24,65 @@ LaunchResult run_text(const std::string& body, Dim3 grid, Dim3 cluster, Dim3 blo
   return run.run(device, {device.allocate(4096)});
 }
 
+/// Each CTA of 8 writes the size, number and count of its clusters, and its rank.
+std::vector<uint32_t> cluster_views(Schedule schedule, Dim3 preferred, std::string* refused = nullptr) {
+  Device device;
+  PtxRun run;
+  run.target = "sm_100a";
+  run.params = ".param .u64 out_param";
+  run.body = R"(
+  .reg .b64 out, o; .reg .b32 id, v;
+  ld.param.u64 out, [out_param]; mov.u32 id, %ctaid.x; mul.wide.u32 o, id, 16; add.u64 o, out, o;
+  mov.u32 v, %cluster_nctarank; st.global.u32 [o], v;
+  mov.u32 v, %clusterid.x; st.global.u32 [o+4], v;
+  mov.u32 v, %nclusterid.x; st.global.u32 [o+8], v;
+  mov.u32 v, %cluster_ctarank; st.global.u32 [o+12], v;)";
+  run.grid = {8, 1, 1};
+  run.cluster = {2, 1, 1};
+  run.preferred_cluster = preferred;
+  run.schedule = schedule;
+  uint64_t out = device.allocate(128);
+  LaunchResult result = run.run(device, {out});
+  if (refused) {
+    *refused = result.text();
+  } else {
+    EXPECT_TRUE(result.clean()) << result.text();
+  }
+  return read_buffer<uint32_t>(device, out, 32);
+}
+
+TEST(PreferredCluster, IsFormedWhereTheScheduleHasRoom) {
+  std::vector<uint32_t> large, small;
+  for (uint32_t cta = 0; cta < 8; ++cta) {
+    for (uint32_t v : {4u, cta / 4, 2u, cta % 4}) large.push_back(v);
+    for (uint32_t v : {2u, cta / 2, 4u, cta % 2}) small.push_back(v);
+  }
+  EXPECT_EQ(cluster_views({SchedulePolicy::eager, 0}, {4, 1, 1}), large);
+  EXPECT_EQ(cluster_views({SchedulePolicy::lazy, 0}, {4, 1, 1}), small);
+  // Some seed gives one of each: every CTA sees one of the two, both kinds occur.
+  bool mixed = false;
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    std::vector<uint32_t> seen = cluster_views({SchedulePolicy::random, seed}, {4, 1, 1});
+    for (size_t cta = 0; cta < 8; ++cta) {
+      const std::vector<uint32_t>& kind = seen[4 * cta] == 4 ? large : small;
+      for (size_t i = 4 * cta; i < 4 * cta + 4; ++i) EXPECT_EQ(seen[i], kind[i]) << "seed " << seed;
+    }
+    mixed |= seen[0] != seen[16];
+  }
+  EXPECT_TRUE(mixed);
+}
+
+TEST(PreferredCluster, MustBeAMultipleThatDividesTheGrid) {
+  for (uint32_t ctas : {3u, 16u, 32u}) {
+    std::string refused;
+    cluster_views({SchedulePolicy::eager, 0}, {ctas, 1, 1}, &refused);
+    EXPECT_NE(
+        refused.find("preferred cluster " + std::to_string(ctas) + "x1x1: not a multiple of cluster 2x1x1"),
+        std::string::npos)
+        << refused;
+  }
+}
+
 TEST(Deadlock, SaysWhatEveryWarpWaitsFor) {
   LaunchResult r = run_text(R"(
   .reg .b32 bar, tid; .reg .pred p; .shared .align 8 .b64 b;

@@ -24,6 +24,7 @@ struct PtxRun {
   std::string params;  ///< ".param .u64 out, ..."
   std::string body;
   Dim3 grid{1, 1, 1}, block{32, 1, 1}, cluster{1, 1, 1};
+  std::optional<Dim3> preferred_cluster;
   uint32_t smem_bytes = 0;
   Schedule schedule;
   int sm_count = 148;
@@ -38,6 +39,7 @@ struct PtxRun {
     config.grid = grid;
     config.block = block;
     config.cluster = cluster;
+    config.preferred_cluster = preferred_cluster;
     config.dynamic_smem_bytes = smem_bytes;
     config.schedule = schedule;
     config.sm_count = sm_count;

@@ -29,7 +29,6 @@ const std::map<std::string, std::string> kPolicy = {
     {"cluster", "16 CTAs need an attribute that the launch does not set, and leave more SMs idle"},
     {"workspace", "memory that the library is not given either"},
     {"mma_n", "steps of 16 are CUTLASS's for operands in shared memory; 32 until a B200 has run them"},
-    {"preferred_clc", "the PTX ISA does not say which kind of cluster is handed over"},
     {"serial_prefetch", "without roles the knob has no effect: one launch under several names"},
     {"loader_l2", "with cp_async the knobs have no effect: one launch under several names"},
     {"hilbert", "without bands the knob has no effect: one launch under several names"},
