@@ -23,14 +23,14 @@ constexpr Invariant kInvariants[] = {
      "SELECT t.id FROM trial t WHERE t.median_us IS NOT NULL AND abs(t.median_us - ifnull((SELECT "
      "avg(time_us) FROM "
      "(SELECT time_us, row_number() OVER (ORDER BY time_us) AS r, count(*) OVER () AS n FROM sample "
-     "WHERE trial_id = t.id AND final_round = t.finalist) "
+     "WHERE trial_id = t.id AND final_round = t.finalist AND mark = '') "
      "WHERE r IN ((n + 1) / 2, (n + 2) / 2)), 0)) > 1e-9 * t.median_us"},
     {"trial {}: its mark as a finalist does not fit its samples",
      "SELECT t.id FROM trial t WHERE t.median_us IS NOT NULL AND t.finalist <> "
-     "EXISTS (SELECT 1 FROM sample WHERE trial_id = t.id AND final_round)"},
-    {"trial {}: has samples but no median",
+     "EXISTS (SELECT 1 FROM sample WHERE trial_id = t.id AND final_round AND mark = '')"},
+    {"trial {}: has samples that count but no median",
      "SELECT t.id FROM trial t WHERE t.median_us IS NULL AND EXISTS (SELECT 1 FROM sample WHERE trial_id = "
-     "t.id)"},
+     "t.id AND mark = '')"},
     {"trial {}: a measured time on a device that has none",
      "SELECT t.id FROM trial t JOIN device d ON d.id = t.device_id WHERE t.median_us IS NOT NULL "
      "AND d.name IN ('emulator', 'none')"},
@@ -38,11 +38,11 @@ constexpr Invariant kInvariants[] = {
      "SELECT t.id FROM trial t JOIN kernel k ON k.id = t.kernel_id JOIN problem p ON p.id = t.problem_id "
      "JOIN config c ON c.id = t.config_id JOIN config kc ON kc.id = k.config_id "
      "WHERE k.arch <> t.arch OR k.problem_class <> p.class OR kc.family <> c.family"},
-    {"winner {}: its trial is not ok, validated and measured for this problem, device and regime",
+    {"winner {}: its trial is not ok, validated and measured for this problem, device and timing",
      "SELECT w.id FROM winner w JOIN trial t ON t.id = w.trial_id WHERE t.outcome <> 'ok' OR t.validated_by "
      "= 'none' "
      "OR json_array_length(t.validation) = 0 OR t.median_us IS NULL OR t.problem_id <> w.problem_id "
-     "OR t.device_id <> w.device_id OR t.regime <> w.regime"},
+     "OR t.device_id <> w.device_id OR t.regime <> w.regime OR t.warm <> w.warm"},
     {"winner {}: its trial is not in its own tie set",
      "SELECT w.id FROM winner w WHERE NOT EXISTS (SELECT 1 FROM winner_tie WHERE winner_id = w.id "
      "AND trial_id = w.trial_id)"},
@@ -54,12 +54,14 @@ constexpr Invariant kInvariants[] = {
      "winner_tie y "
      "JOIN trial x ON x.id = y.trial_id WHERE y.winner_id = w.id)) AND NOT EXISTS (SELECT 1 FROM winner_due "
      "d "
-     "WHERE d.problem_id = w.problem_id AND d.device_id = w.device_id AND d.regime = w.regime)"},
+     "WHERE d.problem_id = w.problem_id AND d.device_id = w.device_id AND d.regime = w.regime AND d.warm = "
+     "w.warm)"},
     {"problem {}: kept outcome counts differ from its trials",
-     "SELECT problem_id FROM (SELECT problem_id, device_id, regime, outcome, trials FROM outcome_count "
-     "UNION ALL SELECT problem_id, device_id, ifnull(regime, ''), outcome, -count(*) FROM trial GROUP BY 1, "
-     "2, 3, 4) "
-     "GROUP BY problem_id, device_id, regime, outcome HAVING sum(trials) <> 0"},
+     "SELECT problem_id FROM (SELECT problem_id, device_id, regime, warm, outcome, trials FROM "
+     "outcome_count UNION ALL SELECT problem_id, device_id, ifnull(regime, ''), warm, outcome, -count(*) "
+     "FROM "
+     "trial GROUP BY 1, 2, 3, 4, 5) "
+     "GROUP BY problem_id, device_id, regime, warm, outcome HAVING sum(trials) <> 0"},
 };
 
 void check_evidence(Store& store, std::vector<std::string>& findings) {

@@ -21,20 +21,22 @@ struct FoundWinner {
   bool evidence_complete;
 };
 
-std::vector<FoundWinner> read_winners(Store& store, Regime regime) {
+std::vector<FoundWinner> read_winners(Store& store, Regime regime, bool warm_l2) {
   std::vector<FoundWinner> found;
   Statement row(
       store.connection(),
       "SELECT w.id, p.class, p.m, p.n, p.k, t.arch, c.family, c.text, w.device_id, t.protocol, t.warm, "
-      "t.median_us, (SELECT count(*) FROM sample WHERE trial_id = t.id AND final_round = t.finalist), "
+      "t.median_us, (SELECT count(*) FROM sample WHERE trial_id = t.id AND final_round = t.finalist AND mark "
+      "= ''), "
       "(SELECT count(*) FROM winner_tie WHERE winner_id = w.id), w.ratio_low, w.ratio_high, tc.compiler, "
       "tc.version, k.key, t.validated_by, w.evidence, t.created_at, w.updated_at, "
       "EXISTS (SELECT 1 FROM winner_due d WHERE d.problem_id = w.problem_id AND d.device_id = w.device_id "
-      "AND d.regime = w.regime), t.validation "
+      "AND d.regime = w.regime AND d.warm = w.warm), t.validation, t.graph_us, t.launch_bound "
       "FROM winner w JOIN problem p ON p.id = w.problem_id JOIN trial t ON t.id = w.trial_id "
       "JOIN config c ON c.id = t.config_id LEFT JOIN kernel k ON k.id = t.kernel_id "
-      "LEFT JOIN toolchain tc ON tc.id = k.toolchain_id WHERE w.regime = ?");
-  row.bind(name(regime));
+      "LEFT JOIN toolchain tc ON tc.id = k.toolchain_id WHERE w.regime = ? AND w.warm = ? AND t.protocol = "
+      "?");
+  row.bind(name(regime), warm_l2, Timing().protocol);
   while (row.step()) {
     ExportRow r;
     r.problem = {parse_problem_class(row.text(1)), {row.integer(2), row.integer(3), row.integer(4)}};
@@ -56,6 +58,7 @@ std::vector<FoundWinner> read_winners(Store& store, Regime regime) {
     r.evidence = row.text(20);
     r.measured_at = row.text(21);
     r.updated_at = row.text(22);
+    if (!row.is_null(25)) r.launch_cost = LaunchCost{row.real(25), row.integer(26) != 0};
     Validation validation{ValidatedBy::gpu, validation_from_json(row.text(24))};
     found.push_back({std::move(r), row.integer(0), row.integer(23) != 0, validation.passed()});
   }
@@ -91,7 +94,7 @@ std::string ratio_text(double ratio) { return ratio > 0 ? fmt::format("{:.4f}", 
 
 Exportable exportable_winners(Store& store, const ExportFilter& filter) {
   Exportable result;
-  for (FoundWinner& found : read_winners(store, filter.regime)) {
+  for (FoundWinner& found : read_winners(store, filter.regime, filter.warm_l2)) {
     if (!admits(filter, found.row)) continue;
     if (found.due) {
       result.skipped.push_back(describe(found.row) +
@@ -145,6 +148,8 @@ std::string to_json(std::span<const ExportRow> rows, const Provenance& provenanc
                        {"tie_set", r.tie_set},
                        {"ratio_low", r.ratio_low > 0 ? Json(r.ratio_low) : Json()},
                        {"ratio_high", r.ratio_high > 0 ? Json(r.ratio_high) : Json()},
+                       {"graph_us", r.launch_cost ? Json(r.launch_cost->graph_us) : Json()},
+                       {"launch_bound", r.launch_cost ? Json(r.launch_cost->launch_bound) : Json()},
                        {"device", r.device.name},
                        {"device_uuid", r.device.uuid},
                        {"driver", r.device.driver_version},

@@ -13,7 +13,7 @@
 
 namespace gemmtune {
 
-/// Absent or empty fields match everything, but a table holds one regime.
+/// Absent or empty fields match everything, but a table holds one regime and one cache state.
 struct ExportFilter {
   std::vector<Problem> problems = {};
   std::optional<ProblemClass> cls = {};
@@ -21,6 +21,7 @@ struct ExportFilter {
   std::optional<std::string> device_uuid = {};
   std::optional<std::string> device_name = {};
   Regime regime = Regime::burst;
+  bool warm_l2 = false;
 };
 
 /// A winner with all that its user may ask about.
@@ -35,7 +36,8 @@ struct ExportRow {
   int samples = 0;                       ///< behind the median
   int tie_set = 0;                       ///< members, the winner included
   double ratio_low = 0, ratio_high = 0;  ///< as Winner; 0 = none
-  std::string toolchain;                 ///< "nvrtc 13.0.88"
+  std::optional<LaunchCost> launch_cost;
+  std::string toolchain;  ///< "nvrtc 13.0.88"
   std::string kernel_key;
   std::string validated_by;
   std::string evidence;

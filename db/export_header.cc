@@ -248,15 +248,19 @@ std::string entry(const ExportRow& r, const std::vector<Field>& fields, const Kn
                              ? fmt::format("the next one outside takes {:.3f} to {:.3f} times as long (95 %)",
                                            r.ratio_low, r.ratio_high)
                              : "no other outside";
+  std::string launches;
+  if (r.launch_cost && r.launch_cost->launch_bound)
+    launches = fmt::format(" | launch-bound: {:.2f} us in a CUDA graph", r.launch_cost->graph_us);
   return fmt::format(
-      "    // {} | driver {} | {} | {} {}, {} L2 | {} | tie set of {}, {}\n    // {}\n"
+      "    // {} | driver {} | {} | {} {}, {} L2 | {} | tie set of {}, {}{}\n    // {}\n"
       "    {{{}, DType::{}, DType::{}, {}, {}, {}, {}, {}, {},\n     {}, {{{}}},\n     {},\n     {}, {}, {}, "
       "Regime::{}}},\n",
       comment(r.device.name), comment(r.device.driver_version), comment(r.toolchain), comment(r.protocol),
-      name(r.regime), r.warm_l2 ? "warm" : "cold", r.measured_at, r.tie_set, interval, comment(r.evidence),
-      literal(r.arch), name(c.in), name(c.out), major(c.a_major), major(c.b_major), c.beta, r.problem.shape.m,
-      r.problem.shape.n, r.problem.shape.k, literal(r.family), fmt::join(knobs, ", "), literal(r.config),
-      real(r.median_us), real(tflops(r.problem.shape, r.median_us)), literal(r.device.name), name(r.regime));
+      name(r.regime), r.warm_l2 ? "warm" : "cold", r.measured_at, r.tie_set, interval, launches,
+      comment(r.evidence), literal(r.arch), name(c.in), name(c.out), major(c.a_major), major(c.b_major),
+      c.beta, r.problem.shape.m, r.problem.shape.n, r.problem.shape.k, literal(r.family),
+      fmt::join(knobs, ", "), literal(r.config), real(r.median_us),
+      real(tflops(r.problem.shape, r.median_us)), literal(r.device.name), name(r.regime));
 }
 
 }  // namespace

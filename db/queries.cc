@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kRankedColumns =
     "SELECT t.id, c.family, t.arch, c.text, k.key, t.outcome, t.validated_by, t.median_us, "
     "t.relative_spread, "
-    "t.predicted_us, t.model, t.bound_by, t.created_at, t.finalist ";
+    "t.predicted_us, t.model, t.bound_by, t.created_at, t.finalist, t.graph_us, t.launch_bound ";
 constexpr const char* kRankedJoins =
     " t JOIN config c ON c.id = t.config_id LEFT JOIN kernel k ON k.id = t.kernel_id ";
 
@@ -31,6 +31,7 @@ RankedTrial read_ranked(Statement& row) {
   trial.bound_by = row.text(11);
   trial.created_at = row.text(12);
   trial.finalist = row.integer(13) != 0;
+  if (!row.is_null(14)) trial.launch_cost = LaunchCost{row.real(14), row.integer(15) != 0};
   return trial;
 }
 
@@ -42,16 +43,16 @@ std::string ranked_sql(const char* from, const char* rest) {
 class BestQuery {
  public:
   BestQuery(Store& store, const BestFilter& filter)
-      : filter_(filter),
+      : store_(store),
+        filter_(filter),
         counts_(store.connection(),
                 "SELECT outcome, sum(trials) FROM outcome_count WHERE problem_id = ? AND device_id = ? "
-                "AND regime IN ('', ?) GROUP BY outcome HAVING sum(trials) > 0"),
-        winner_(store.connection(),
-                "SELECT id, trial_id, ratio_low, ratio_high, evidence, updated_at FROM winner "
-                "WHERE problem_id = ? AND device_id = ? AND regime = ?"),
-        ties_(store.connection(), "SELECT trial_id FROM winner_tie WHERE winner_id = ? ORDER BY rank"),
+                "AND (regime = '' OR (regime = ? AND warm = ?)) GROUP BY outcome HAVING sum(trials) > 0"),
         due_(store.connection(),
-             "SELECT 1 FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ?"),
+             "SELECT 1 FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ? AND warm = ?"),
+        updated_(store.connection(),
+                 "SELECT updated_at FROM winner WHERE problem_id = ? AND device_id = ? AND regime = ? AND "
+                 "warm = ?"),
         by_id_(store.connection(), ranked_sql("trial", "WHERE t.id = ?")),
         measured_(store.connection(),
                   ranked_sql("rankable",
@@ -69,10 +70,12 @@ class BestQuery {
     answer.device_id = device_id;
     answer.device = device;
     answer.regime = filter_.timing.regime;
+    answer.warm_l2 = filter_.timing.warm_l2;
     const std::string regime(name(answer.regime));
-    counts_.bind(problem_id, device_id, regime);
+    const bool warm = filter_.timing.warm_l2;
+    counts_.bind(problem_id, device_id, regime, warm);
     while (counts_.step()) answer.counts[parse_outcome(counts_.text(0)).value()] = counts_.integer(1);
-    answer.due = due_.bind(problem_id, device_id, regime).step();
+    answer.due = due_.bind(problem_id, device_id, regime, warm).step();
     add_winner(answer, problem_id, regime);
     add_measured(answer, problem_id, regime);
     if (answer.basis == Basis::none) add_predicted(answer, problem_id);
@@ -81,23 +84,13 @@ class BestQuery {
 
  private:
   void add_winner(BestAnswer& answer, int64_t problem_id, const std::string& regime) {
-    if (!winner_.bind(problem_id, answer.device_id, regime).step()) return;
-    Winner winner;
-    winner.problem = answer.problem;
-    winner.device_uuid = answer.device.uuid;
-    winner.regime = answer.regime;
-    winner.trial_id = winner_.integer(1);
-    winner.ratio_low = winner_.real(2);
-    winner.ratio_high = winner_.real(3);
-    winner.evidence = winner_.text(4);
-    answer.updated_at = winner_.text(5);
-    ties_.bind(winner_.integer(0));
-    while (ties_.step()) winner.tie_set.push_back(ties_.integer(0));
-    by_id_.bind(winner.trial_id).step();
+    answer.winner = store_.winner(answer.problem, answer.device_id, filter_.timing);
+    if (!answer.winner) return;
+    if (updated_.bind(problem_id, answer.device_id, regime, filter_.timing.warm_l2).step())
+      answer.updated_at = updated_.text(0);
+    by_id_.bind(answer.winner->trial_id).step();
     answer.top.push_back(read_ranked(by_id_));
-    winner.median_us = answer.top.front().median_us.value();  // triggers keep winners measured
     answer.basis = Basis::measured;
-    answer.winner = std::move(winner);
   }
 
   void add_measured(BestAnswer& answer, int64_t problem_id, const std::string& regime) {
@@ -111,8 +104,9 @@ class BestQuery {
     trim(answer);
     if (!answer.winner) return;
     for (RankedTrial& trial : answer.top)
-      trial.in_tie_set =
-          std::ranges::find(answer.winner->tie_set, trial.trial_id) != answer.winner->tie_set.end();
+      if (auto tie = std::ranges::find(answer.winner->ties, trial.trial_id, &Tie::trial_id);
+          tie != answer.winner->ties.end())
+        trial.tie = tie->ratio;
   }
 
   void add_predicted(BestAnswer& answer, int64_t problem_id) {
@@ -126,8 +120,9 @@ class BestQuery {
       answer.top.resize(static_cast<size_t>(filter_.top));
   }
 
+  Store& store_;
   const BestFilter& filter_;
-  Statement counts_, winner_, ties_, due_, by_id_, measured_, predicted_;
+  Statement counts_, due_, updated_, by_id_, measured_, predicted_;
 };
 
 /// Devices that the filter admits.

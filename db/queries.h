@@ -35,8 +35,9 @@ struct RankedTrial {
   std::optional<double> median_us, relative_spread;
   std::optional<double> predicted_us;
   std::string model, bound_by;
-  bool finalist = false;  ///< its median is of fresh finalist samples, not of screening ones
-  bool in_tie_set = false;
+  bool finalist = false;        ///< its median is of fresh finalist samples, not of screening ones
+  std::optional<Interval> tie;  ///< in the tie set: its time / the winner's
+  std::optional<LaunchCost> launch_cost;
   std::string created_at;
 };
 
@@ -45,6 +46,7 @@ struct BestAnswer {
   int64_t device_id = 0;  ///< 0: no trial on any device that matches
   DeviceRecord device;
   Regime regime = Regime::burst;
+  bool warm_l2 = false;
   Basis basis = Basis::none;
   std::optional<Winner> winner;  ///< only with basis measured
   std::string updated_at;        ///< of the winner

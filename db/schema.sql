@@ -1,9 +1,9 @@
--- The results database, version 2. This file is always the newest schema; db/migration_NNN.sql leads from version
+-- The results database, version 3. This file is always the newest schema; db/migration_NNN.sql leads from version
 -- NNN-1 to NNN (db/schema.h). Rules that must hold whoever writes are constraints and triggers here, not C++.
 -- Times are NULL where there is none, TRUE/FALSE are 1/0, timestamps are UTC text (2025-01-31T12:00:00.000Z).
 
 PRAGMA application_id = 1195724116;  -- "GEMT"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- Who ran trials. A new driver on the same GPU is a new row: its times are not comparable without saying so.
 CREATE TABLE device (
@@ -108,8 +108,8 @@ CREATE TABLE trial (
   message      TEXT NOT NULL,
   validated_by TEXT NOT NULL CHECK (validated_by IN ('none', 'gpu', 'emulator')),
   validation   TEXT NOT NULL CHECK (json_valid(validation)),    -- array of cases: fill, shape, errors
-  -- Derived from the samples and stored for the index; the triggers below let nothing else in. A finalist has samples
-  -- of final rounds, and its median is theirs alone.
+  -- Derived from the samples without a mark and stored for the index; the triggers below let nothing else in. A
+  -- finalist has such samples of final rounds, and its median is theirs alone.
   median_us       REAL CHECK (median_us > 0 AND median_us < 1e12),
   relative_spread REAL CHECK (relative_spread >= 0),
   finalist        INTEGER NOT NULL DEFAULT 0 CHECK (finalist IN (0, 1)),
@@ -118,6 +118,10 @@ CREATE TABLE trial (
   bound_by     TEXT,
   wall_ms      REAL NOT NULL,
   created_at   TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+  -- The same launches replayed by a CUDA graph, per launch; NULL: not looked at. launch_bound: the graph is clearly
+  -- faster, so median_us is the host's time.
+  graph_us     REAL CHECK (graph_us > 0 AND graph_us < 1e12),
+  launch_bound INTEGER CHECK (launch_bound IS NULL OR (launch_bound IN (0, 1) AND graph_us IS NOT NULL)),
   CHECK ((regime IS NULL) = (protocol IS NULL)),
   CHECK (median_us IS NULL OR regime IS NOT NULL),
   CHECK ((median_us IS NULL) = (relative_spread IS NULL)),
@@ -149,21 +153,24 @@ CREATE TABLE sample (
   power_mw      INTEGER NOT NULL,
   temperature_c INTEGER NOT NULL,
   event_reasons INTEGER NOT NULL,            -- NVML bit mask, 64 bits
+  mark          TEXT NOT NULL DEFAULT '' CHECK (mark IN ('', 'throttled', 'contended')),  -- why it does not count
   PRIMARY KEY (trial_id, idx)
 ) WITHOUT ROWID;
 
--- The stored answer per problem, device and regime (db/winners.h computes it).
+-- The stored answer per problem, device and timing (db/winners.h computes it).
 CREATE TABLE winner (
   id         INTEGER PRIMARY KEY,
   problem_id INTEGER NOT NULL REFERENCES problem,
   device_id  INTEGER NOT NULL REFERENCES device,
   regime     TEXT NOT NULL CHECK (regime IN ('burst', 'sustained')),
+  warm       INTEGER NOT NULL CHECK (warm IN (0, 1)),
   trial_id   INTEGER NOT NULL REFERENCES trial ON DELETE CASCADE,
   ratio_low  REAL,                           -- 95 % interval of (best outside the tie set) / winner; NULL: none
   ratio_high REAL,
+  final_rounds INTEGER NOT NULL,             -- counting final samples behind it; 0: the screening alone chose
   evidence   TEXT NOT NULL,
   updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
-  UNIQUE (problem_id, device_id, regime),
+  UNIQUE (problem_id, device_id, regime, warm),
   CHECK ((ratio_low IS NULL) = (ratio_high IS NULL)),
   CHECK (ratio_low IS NULL OR (ratio_low > 0 AND ratio_low <= ratio_high))
 );
@@ -174,6 +181,8 @@ CREATE TABLE winner_tie (
   winner_id INTEGER NOT NULL REFERENCES winner ON DELETE CASCADE,
   rank      INTEGER NOT NULL,                -- 0 = best median
   trial_id  INTEGER NOT NULL REFERENCES trial ON DELETE CASCADE,
+  ratio_low  REAL NOT NULL,                  -- 95 % interval of its time / the winner's
+  ratio_high REAL NOT NULL,
   PRIMARY KEY (winner_id, rank),
   UNIQUE (winner_id, trial_id)
 ) WITHOUT ROWID;
@@ -185,7 +194,8 @@ CREATE TABLE winner_due (
   problem_id INTEGER NOT NULL REFERENCES problem,
   device_id  INTEGER NOT NULL REFERENCES device,
   regime     TEXT NOT NULL,
-  PRIMARY KEY (problem_id, device_id, regime)
+  warm       INTEGER NOT NULL,
+  PRIMARY KEY (problem_id, device_id, regime, warm)
 ) WITHOUT ROWID;
 
 -- Trials per outcome, kept by triggers: counting a million rows would take longer than `best` may.
@@ -193,9 +203,10 @@ CREATE TABLE outcome_count (
   problem_id INTEGER NOT NULL REFERENCES problem,
   device_id  INTEGER NOT NULL REFERENCES device,
   regime     TEXT NOT NULL,                  -- '' where timing was not reached
+  warm       INTEGER NOT NULL,
   outcome    TEXT NOT NULL,
   trials     INTEGER NOT NULL,
-  PRIMARY KEY (problem_id, device_id, regime, outcome)
+  PRIMARY KEY (problem_id, device_id, regime, warm, outcome)
 ) WITHOUT ROWID;
 
 -- Trials that may be ranked by time: validated, measured, and not overtaken by a later trial of the same configuration
@@ -234,21 +245,23 @@ BEGIN SELECT RAISE(ABORT, 'a measured time needs a GPU'); END;
 CREATE TRIGGER winner_inserted BEFORE INSERT ON winner
 WHEN NOT EXISTS (SELECT 1 FROM trial t WHERE t.id = NEW.trial_id AND t.outcome = 'ok' AND t.validated_by <> 'none'
                    AND json_array_length(t.validation) > 0 AND t.median_us IS NOT NULL
-                   AND t.problem_id = NEW.problem_id AND t.device_id = NEW.device_id AND t.regime = NEW.regime)
-BEGIN SELECT RAISE(ABORT, 'a winner needs an ok, validated, measured trial of its problem, device and regime'); END;
+                   AND t.problem_id = NEW.problem_id AND t.device_id = NEW.device_id AND t.regime = NEW.regime
+                   AND t.warm = NEW.warm)
+BEGIN SELECT RAISE(ABORT, 'a winner needs an ok, validated, measured trial of its problem, device and timing'); END;
 
 CREATE TRIGGER winner_updated BEFORE UPDATE ON winner
 WHEN NOT EXISTS (SELECT 1 FROM trial t WHERE t.id = NEW.trial_id AND t.outcome = 'ok' AND t.validated_by <> 'none'
                    AND json_array_length(t.validation) > 0 AND t.median_us IS NOT NULL
-                   AND t.problem_id = NEW.problem_id AND t.device_id = NEW.device_id AND t.regime = NEW.regime)
-BEGIN SELECT RAISE(ABORT, 'a winner needs an ok, validated, measured trial of its problem, device and regime'); END;
+                   AND t.problem_id = NEW.problem_id AND t.device_id = NEW.device_id AND t.regime = NEW.regime
+                   AND t.warm = NEW.warm)
+BEGIN SELECT RAISE(ABORT, 'a winner needs an ok, validated, measured trial of its problem, device and timing'); END;
 
 CREATE TRIGGER winner_tie_inserted BEFORE INSERT ON winner_tie
 WHEN NOT EXISTS (SELECT 1 FROM trial t JOIN winner w ON w.id = NEW.winner_id
                  WHERE t.id = NEW.trial_id AND t.outcome = 'ok' AND t.validated_by <> 'none'
                    AND t.median_us IS NOT NULL AND t.problem_id = w.problem_id AND t.device_id = w.device_id
-                   AND t.regime = w.regime)
-BEGIN SELECT RAISE(ABORT, 'a tie needs an ok, validated, measured trial of the winner''s problem, device, regime'); END;
+                   AND t.regime = w.regime AND t.warm = w.warm)
+BEGIN SELECT RAISE(ABORT, 'a tie needs an ok, validated, measured trial of the winner''s problem, device, timing'); END;
 
 -- A trial that loses its standing (a later validation fails) takes its crown along.
 CREATE TRIGGER trial_dethroned AFTER UPDATE OF outcome, validated_by, validation, median_us ON trial
@@ -259,35 +272,36 @@ BEGIN
   DELETE FROM winner_tie WHERE trial_id = NEW.id;
 END;
 
--- Inserting an untimed failure can overtake an older trial (view rankable), in any regime that has a winner.
+-- Inserting an untimed failure can overtake an older trial (view rankable), in any timing that has a winner.
 CREATE TRIGGER winner_due_insert AFTER INSERT ON trial WHEN NEW.outcome <> 'compiled'
 BEGIN
   INSERT OR IGNORE INTO winner_due
-    SELECT problem_id, device_id, regime FROM winner
-    WHERE problem_id = NEW.problem_id AND device_id = NEW.device_id AND regime = ifnull(NEW.regime, regime);
+    SELECT problem_id, device_id, regime, warm FROM winner
+    WHERE problem_id = NEW.problem_id AND device_id = NEW.device_id
+      AND (NEW.regime IS NULL OR (regime = NEW.regime AND warm = NEW.warm));
 END;
 CREATE TRIGGER winner_due_update AFTER UPDATE OF outcome, validated_by, validation, median_us ON trial
 WHEN NEW.regime IS NOT NULL
-BEGIN INSERT OR IGNORE INTO winner_due VALUES (NEW.problem_id, NEW.device_id, NEW.regime); END;
+BEGIN INSERT OR IGNORE INTO winner_due VALUES (NEW.problem_id, NEW.device_id, NEW.regime, NEW.warm); END;
 CREATE TRIGGER winner_due_delete AFTER DELETE ON trial WHEN OLD.median_us IS NOT NULL
-BEGIN INSERT OR IGNORE INTO winner_due VALUES (OLD.problem_id, OLD.device_id, OLD.regime); END;
+BEGIN INSERT OR IGNORE INTO winner_due VALUES (OLD.problem_id, OLD.device_id, OLD.regime, OLD.warm); END;
 
 CREATE TRIGGER outcome_count_insert AFTER INSERT ON trial
 BEGIN
-  INSERT INTO outcome_count VALUES (NEW.problem_id, NEW.device_id, ifnull(NEW.regime, ''), NEW.outcome, 1)
+  INSERT INTO outcome_count VALUES (NEW.problem_id, NEW.device_id, ifnull(NEW.regime, ''), NEW.warm, NEW.outcome, 1)
     ON CONFLICT DO UPDATE SET trials = trials + 1;
 END;
 CREATE TRIGGER outcome_count_delete AFTER DELETE ON trial
 BEGIN
   UPDATE outcome_count SET trials = trials - 1
     WHERE problem_id = OLD.problem_id AND device_id = OLD.device_id AND regime = ifnull(OLD.regime, '')
-      AND outcome = OLD.outcome;
+      AND warm = OLD.warm AND outcome = OLD.outcome;
 END;
 CREATE TRIGGER outcome_count_update AFTER UPDATE OF outcome ON trial WHEN NEW.outcome <> OLD.outcome
 BEGIN
   UPDATE outcome_count SET trials = trials - 1
     WHERE problem_id = OLD.problem_id AND device_id = OLD.device_id AND regime = ifnull(OLD.regime, '')
-      AND outcome = OLD.outcome;
-  INSERT INTO outcome_count VALUES (NEW.problem_id, NEW.device_id, ifnull(NEW.regime, ''), NEW.outcome, 1)
+      AND warm = OLD.warm AND outcome = OLD.outcome;
+  INSERT INTO outcome_count VALUES (NEW.problem_id, NEW.device_id, ifnull(NEW.regime, ''), NEW.warm, NEW.outcome, 1)
     ON CONFLICT DO UPDATE SET trials = trials + 1;
 END;

@@ -190,50 +190,73 @@ void Store::put_winner(const Winner& winner, int64_t device_id) {
   int64_t problem = problem_id(winner.problem);
   Statement upsert(
       connection_,
-      "INSERT INTO winner (problem_id, device_id, regime, trial_id, ratio_low, ratio_high, evidence) "
-      "VALUES (?, ?, ?, ?, nullif(?, 0.0), nullif(?, 0.0), ?) "
-      "ON CONFLICT (problem_id, device_id, regime) DO UPDATE SET "
+      "INSERT INTO winner (problem_id, device_id, regime, warm, trial_id, ratio_low, ratio_high, "
+      "final_rounds, evidence) VALUES (?, ?, ?, ?, ?, nullif(?, 0.0), nullif(?, 0.0), ?, ?) "
+      "ON CONFLICT (problem_id, device_id, regime, warm) DO UPDATE SET "
       "trial_id = excluded.trial_id, ratio_low = excluded.ratio_low, ratio_high = excluded.ratio_high, "
-      "evidence = excluded.evidence, updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') RETURNING id");
+      "final_rounds = excluded.final_rounds, evidence = excluded.evidence, updated_at = "
+      "strftime('%Y-%m-%dT%H:%M:%fZ', 'now') RETURNING id");
   upsert
-      .bind(problem, device_id, name(winner.regime), winner.trial_id, winner.ratio_low, winner.ratio_high,
-            winner.evidence)
+      .bind(problem, device_id, name(winner.regime), winner.warm_l2, winner.trial_id, winner.ratio_low,
+            winner.ratio_high, winner.final_rounds, winner.evidence)
       .step();
   int64_t id = upsert.integer(0);
   upsert.reset();
   Statement(connection_, "DELETE FROM winner_tie WHERE winner_id = ?").bind(id).run();
-  Statement tie(connection_, "INSERT INTO winner_tie (winner_id, rank, trial_id) VALUES (?, ?, ?)");
+  Statement tie(connection_, "INSERT INTO winner_tie VALUES (?, ?, ?, ?, ?)");
   int rank = 0;
-  for (int64_t trial : winner.tie_set) tie.bind(id, rank++, trial).run();
-  Statement(connection_, "DELETE FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ?")
-      .bind(problem, device_id, name(winner.regime))
+  for (const Tie& t : winner.ties) tie.bind(id, rank++, t.trial_id, t.ratio.low, t.ratio.high).run();
+  Statement(connection_,
+            "DELETE FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ? AND warm = ?")
+      .bind(problem, device_id, name(winner.regime), winner.warm_l2)
       .run();
   transaction.commit();
 }
 
-void Store::drop_winner(const Problem& problem, int64_t device_id, Regime regime) {
+void Store::drop_winner(const Problem& problem, int64_t device_id, const Timing& timing) {
   Transaction transaction(connection_);
-  for (const char* sql : {"DELETE FROM winner WHERE problem_id = ? AND device_id = ? AND regime = ?",
-                          "DELETE FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ?"})
-    Statement(connection_, sql).bind(problem_id(problem), device_id, name(regime)).run();
+  for (const char* table : {"winner", "winner_due"})
+    Statement(connection_,
+              fmt::format("DELETE FROM {} WHERE problem_id = ? AND device_id = ? AND regime = ? AND warm = ?",
+                          table))
+        .bind(problem_id(problem), device_id, name(timing.regime), timing.warm_l2)
+        .run();
   transaction.commit();
 }
 
-std::optional<Winner> Store::winner(const Problem& problem, int64_t device_id, Regime regime) {
+std::optional<Winner> Store::winner(const Problem& problem, int64_t device_id, const Timing& timing) {
+  // A winner of another protocol is none of this timing.
   Statement row(connection_,
-                "SELECT w.id, d.uuid, w.trial_id, t.median_us, w.ratio_low, w.ratio_high, w.evidence "
-                "FROM winner w JOIN problem p ON p.id = w.problem_id JOIN device d ON d.id = w.device_id "
-                "JOIN trial t ON t.id = w.trial_id "
-                "WHERE p.class = ? AND p.m = ? AND p.n = ? AND p.k = ? AND w.device_id = ? AND w.regime = ?");
+                "SELECT w.id, d.uuid, w.trial_id, t.median_us, w.ratio_low, w.ratio_high, w.final_rounds, "
+                "w.evidence FROM winner w JOIN problem p ON p.id = w.problem_id JOIN device d ON d.id = "
+                "w.device_id JOIN trial t ON t.id = w.trial_id "
+                "WHERE p.class = ? AND p.m = ? AND p.n = ? AND p.k = ? AND w.device_id = ? AND w.regime = ? "
+                "AND w.warm = ? AND t.protocol = ?");
   row.bind(to_string(problem.cls), problem.shape.m, problem.shape.n, problem.shape.k, device_id,
-           name(regime));
+           name(timing.regime), timing.warm_l2, timing.protocol);
   if (!row.step()) return std::nullopt;
-  Winner winner{problem, row.text(1), regime,      row.integer(2), row.real(3),
-                {},      row.real(4), row.real(5), row.text(6)};
-  Statement ties(connection_, "SELECT trial_id FROM winner_tie WHERE winner_id = ? ORDER BY rank");
-  ties.bind(row.integer(0));
-  while (ties.step()) winner.tie_set.push_back(ties.integer(0));
+  Winner winner;
+  winner.problem = problem;
+  winner.device_uuid = row.text(1);
+  winner.regime = timing.regime;
+  winner.warm_l2 = timing.warm_l2;
+  winner.trial_id = row.integer(2);
+  winner.median_us = row.real(3);
+  winner.ties = ties(row.integer(0));
+  winner.ratio_low = row.real(4);
+  winner.ratio_high = row.real(5);
+  winner.final_rounds = row.small(6);
+  winner.evidence = row.text(7);
   return winner;
+}
+
+std::vector<Tie> Store::ties(int64_t winner_id) {
+  std::vector<Tie> ties;
+  Statement row(connection_,
+                "SELECT trial_id, ratio_low, ratio_high FROM winner_tie WHERE winner_id = ? ORDER BY rank");
+  row.bind(winner_id);
+  while (row.step()) ties.push_back({row.integer(0), {row.real(1), row.real(2)}});
+  return ties;
 }
 
 }  // namespace gemmtune

@@ -15,13 +15,6 @@
 
 namespace gemmtune {
 
-/// How a time is taken: never mixed, part of a trial's identity.
-struct Timing {
-  Regime regime = Regime::burst;
-  std::string protocol = "p1";
-  bool warm_l2 = false;
-};
-
 /// What was run, apart from problem and device.
 struct VariantKey {
   std::string arch, family, config, kernel_key;  ///< kernel_key: empty if nothing was compiled
@@ -34,6 +27,7 @@ struct StoredTrial {
   int64_t device_id = 0;
   int64_t sweep_id = 0;  ///< 0 = none
   std::string created_at;
+  std::optional<LaunchCost> launch_cost;  ///< absent: not looked at
 };
 
 /// Absent fields match everything.
@@ -41,7 +35,7 @@ struct TrialFilter {
   std::optional<Problem> problem = {};
   std::optional<std::string> arch = {};
   std::optional<int64_t> device_id = {};
-  std::optional<Regime> regime = {};
+  std::optional<Timing> timing = {};  ///< those timed this way
   std::optional<Outcome> outcome = {};
   std::optional<int64_t> sweep_id = {};
 };
@@ -90,16 +84,20 @@ class Store {
   std::vector<StoredTrial> trials(const TrialFilter& filter);
   std::optional<StoredTrial> trial(int64_t id);
 
-  /// Fresh samples of a finalist, behind those it has; recomputes its median and marks the winner as due.
+  /// Fresh samples, behind those it has; recomputes the median and marks the winner as due.
   void append_samples(int64_t trial_id, std::span<const Sample> samples);
   /// A later validation (gemmtune verify). Anything but a passed `ok` dethrones the trial.
   void update_validation(int64_t trial_id, Outcome outcome, const std::string& message,
                          const Validation& validation);
 
-  /// Replaces the winner of its problem, device and regime, and settles that it was due.
+  void put_launch_cost(int64_t trial_id, const LaunchCost& cost);
+
+  /// Replaces the winner of its problem, device and timing, and settles that it was due.
   void put_winner(const Winner& winner, int64_t device_id);
-  void drop_winner(const Problem& problem, int64_t device_id, Regime regime);
-  std::optional<Winner> winner(const Problem& problem, int64_t device_id, Regime regime);
+  void drop_winner(const Problem& problem, int64_t device_id, const Timing& timing);
+  std::optional<Winner> winner(const Problem& problem, int64_t device_id, const Timing& timing);
+  /// Best first.
+  std::vector<Tie> ties(int64_t winner_id);
 
  private:
   int64_t config_id(std::string_view family, std::string_view config);

@@ -14,7 +14,8 @@ constexpr std::string_view kTrialColumns =
     "SELECT t.id, p.class, p.m, p.n, p.k, c.family, t.arch, c.text, k.key, t.outcome, t.stage, t.message, "
     "t.validated_by, t.validation, t.regime, t.protocol, t.warm, t.predicted_us, t.model, t.bound_by, "
     "t.wall_ms, "
-    "t.device_id, t.sweep_id, t.created_at FROM trial t JOIN problem p ON p.id = t.problem_id "
+    "t.device_id, t.sweep_id, t.created_at, t.graph_us, t.launch_bound FROM trial t JOIN problem p ON p.id = "
+    "t.problem_id "
     "JOIN config c ON c.id = t.config_id LEFT JOIN kernel k ON k.id = t.kernel_id ";
 
 /// Timed this way; or failed before timing, which another way of timing would not change.
@@ -111,18 +112,26 @@ Store::Recorded Store::record_trial(const Trial& trial, int64_t device_id, int64
 }
 
 void Store::insert_samples(int64_t trial_id, std::span<const Sample> samples, int first_index) {
-  Statement insert(connection_, "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement insert(connection_, "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const Sample& s : samples)
     insert
         .bind(trial_id, first_index++, s.time_us, s.launches, s.round, s.final_round, s.sm_clock_khz,
-              s.power_mw, s.temperature_c, static_cast<int64_t>(s.event_reasons))
+              s.power_mw, s.temperature_c, static_cast<int64_t>(s.event_reasons), name(s.mark))
         .run();
 }
 
 void Store::update_median(int64_t trial_id, const Measurement& measurement) {
+  double median = measurement.median_us();
+  std::optional<double> median_us, spread;  // NULL while every sample is marked
+  if (median > 0) median_us = median, spread = measurement.relative_spread();
   Statement(connection_, "UPDATE trial SET median_us = ?2, relative_spread = ?3, finalist = ?4 WHERE id = ?1")
-      .bind(trial_id, measurement.median_us(), measurement.relative_spread(),
-            std::ranges::any_of(measurement.samples, &Sample::final_round))
+      .bind(trial_id, median_us, spread, measurement.has_final_rounds())
+      .run();
+}
+
+void Store::put_launch_cost(int64_t trial_id, const LaunchCost& cost) {
+  Statement(connection_, "UPDATE trial SET graph_us = ?2, launch_bound = ?3 WHERE id = ?1")
+      .bind(trial_id, cost.graph_us, cost.launch_bound)
       .run();
 }
 
@@ -185,13 +194,12 @@ std::vector<Sample> Store::samples(int64_t trial_id) {
   std::vector<Sample> samples;
   Statement row(
       connection_,
-      "SELECT time_us, launches, round, final_round, sm_clock_khz, power_mw, temperature_c, event_reasons "
-      "FROM sample "
-      "WHERE trial_id = ? ORDER BY idx");
+      "SELECT time_us, launches, round, final_round, sm_clock_khz, power_mw, temperature_c, event_reasons, "
+      "mark FROM sample WHERE trial_id = ? ORDER BY idx");
   row.bind(trial_id);
   while (row.step())
     samples.push_back({row.real(0), row.small(1), row.small(2), row.small(3) != 0, row.small(4), row.small(5),
-                       row.small(6), static_cast<uint64_t>(row.integer(7))});
+                       row.small(6), static_cast<uint64_t>(row.integer(7)), parse_sample_mark(row.text(8))});
   return samples;
 }
 
@@ -216,6 +224,7 @@ StoredTrial Store::read_trial(Statement& row) {
   stored.device_id = row.integer(21);
   stored.sweep_id = row.integer(22);
   stored.created_at = row.text(23);
+  if (!row.is_null(24)) stored.launch_cost = LaunchCost{row.real(24), row.integer(25) != 0};
   return stored;
 }
 
@@ -230,16 +239,15 @@ std::vector<StoredTrial> Store::trials(const TrialFilter& filter) {
   restrict(problem.has_value(), "t.problem_id = ?1");
   restrict(filter.arch.has_value(), "t.arch = ?2");
   restrict(filter.device_id.has_value(), "t.device_id = ?3");
-  restrict(filter.regime.has_value(), "t.regime = ?4");
+  restrict(filter.timing.has_value(), "t.regime = ?4 AND t.protocol = ?7 AND t.warm = ?8");
   restrict(filter.outcome.has_value(), "t.outcome = ?5");
   restrict(filter.sweep_id.has_value(), "t.sweep_id = ?6");
-  // The last condition makes all six parameters exist.
-  Statement row(connection_, fmt::format("{} {} {} ?6 IS ?6 ORDER BY t.id", kTrialColumns, where,
+  // The last condition makes all eight parameters exist.
+  Statement row(connection_, fmt::format("{} {} {} ?8 IS ?8 ORDER BY t.id", kTrialColumns, where,
                                          where.empty() ? "WHERE" : " AND"));
-  row.bind(problem, filter.arch, filter.device_id,
-           filter.regime ? std::optional(std::string(name(*filter.regime))) : std::nullopt,
-           filter.outcome ? std::optional(std::string(name(*filter.outcome))) : std::nullopt,
-           filter.sweep_id);
+  row.bind(problem, filter.arch, filter.device_id, regime_text(filter.timing),
+           filter.outcome ? std::optional(std::string(name(*filter.outcome))) : std::nullopt, filter.sweep_id,
+           filter.timing ? filter.timing->protocol : "", filter.timing && filter.timing->warm_l2);
   while (row.step()) result.push_back(read_trial(row));
   return result;
 }

@@ -3,73 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
-#include <stdexcept>
 #include <tuple>
 
 namespace gemmtune {
 namespace {
 
-/// SplitMix64 (Steele, Lea, Flood 2014). std:: distributions differ between standard libraries; this does
-/// not.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  /// Below `bound`; its bias of bound / 2^64 is nothing for sample counts.
-  size_t below(size_t bound) {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return static_cast<size_t>((z ^ (z >> 31)) % bound);
-  }
-
- private:
-  uint64_t state_;
-};
-
-double median(std::vector<double>& values) {
-  size_t middle = values.size() / 2;
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(middle));
-  double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  return (*std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle)) + upper) /
-         2;
-}
-
-double resampled_median(std::span<const double> from, Random& random, std::vector<double>& scratch) {
-  scratch.clear();
-  for (size_t i = 0; i < from.size(); ++i) scratch.push_back(from[random.below(from.size())]);
-  return median(scratch);
-}
-
-struct Candidate {
-  int64_t id;
-  std::string family, config;
-  Timed timed;
-};
-
 /// Rankable trials by median, up to the first beyond the tie ceiling (inclusive: it is the runner-up if
 /// nothing nearer fails to tie). Where there are finalists only they compete: a screening time also selected,
 /// so it flatters.
-std::vector<Candidate> near_best(Store& store, int64_t problem, int64_t device, Regime regime,
+std::vector<Contender> near_best(Store& store, int64_t problem, int64_t device, const Timing& timing,
                                  const WinnerRules& rules) {
-  std::vector<Candidate> candidates;
+  std::vector<Contender> contenders;
   Statement row(
       store.connection(),
-      "SELECT t.id, c.family, c.text, t.median_us, t.relative_spread, t.finalist FROM rankable t "
+      "SELECT t.id, c.family, c.text, t.median_us, t.finalist FROM rankable t "
       "JOIN config c ON c.id = t.config_id WHERE t.problem_id = ? AND t.device_id = ? AND t.regime = ? "
-      "AND t.protocol = ? AND t.warm = ? ORDER BY t.finalist DESC, t.median_us");
-  row.bind(problem, device, name(regime), rules.protocol, rules.warm_l2);
+      "AND t.protocol = ? AND t.warm = ? ORDER BY t.finalist DESC, t.median_us, t.id");
+  row.bind(problem, device, name(timing.regime), timing.protocol, timing.warm_l2);
   bool finals = false;
   while (row.step()) {
-    if (candidates.empty()) finals = row.integer(5) != 0;
-    if (finals && row.integer(5) == 0) break;
-    candidates.push_back({row.integer(0), row.text(1), row.text(2), {row.real(3), row.real(4)}});
-    if (candidates.back().timed.median_us > candidates.front().timed.median_us * (1 + rules.tie_ceiling))
-      break;
+    if (contenders.empty()) finals = row.integer(4) != 0;
+    if (finals && row.integer(4) == 0) break;
+    contenders.push_back({row.integer(0), row.text(1), row.text(2), {}, row.real(3)});
+    if (contenders.back().median_us > contenders.front().median_us * rules.tie_ceiling) break;
   }
-  return candidates;
+  for (Contender& c : contenders)
+    c.samples = store.trial(c.trial_id).value().trial.measurement.value().counting_samples();
+  return contenders;
 }
 
 std::string evidence_line(const Trial& trial) {
@@ -90,64 +51,76 @@ std::string evidence_line(const Trial& trial) {
 
 }  // namespace
 
-double tie_threshold(const Timed& best, const Timed& candidate, const WinnerRules& rules) {
-  return std::clamp(std::hypot(best.relative_spread, candidate.relative_spread), rules.tie_floor,
-                    rules.tie_ceiling);
-}
-
-std::pair<double, double> ratio_interval(std::span<const double> numerator,
-                                         std::span<const double> denominator, int resamples, uint64_t seed) {
-  if (numerator.empty() || denominator.empty() || resamples < 1)
-    throw std::invalid_argument("ratio_interval needs samples on both sides");
-  Random random(seed);
-  std::vector<double> ratios, scratch;
-  for (int i = 0; i < resamples; ++i) {
-    double above = resampled_median(numerator, random, scratch);
-    ratios.push_back(above / resampled_median(denominator, random, scratch));
+Choice choose(std::span<const Contender> contenders, std::optional<int64_t> incumbent,
+              const Simplicity& simplicity, const WinnerRules& rules) {
+  Choice choice;
+  const Contender& best = contenders.front();
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    const Contender& c = contenders[i];
+    TimeRatio ratio = i == 0 ? TimeRatio{1, {1, 1}, 0} : time_ratio(c.samples, best.samples);
+    bool surely_slower = ratio.median > rules.tie_floor && ratio.interval.low > 1;
+    if (surely_slower || c.median_us > best.median_us * rules.tie_ceiling) {
+      if (!choice.runner_up) choice.runner_up = i;
+    } else {
+      choice.tied.push_back(i);
+    }
   }
-  std::ranges::sort(ratios);
-  auto at = [&](double q) { return ratios[static_cast<size_t>(std::lround(q * double(ratios.size() - 1)))]; };
-  return {at(0.025), at(0.975)};
+  auto preference = [&](size_t i) {
+    const Contender& c = contenders[i];
+    return std::tuple(simplicity(c.family, c.config), std::string_view(c.config), std::string_view(c.family),
+                      c.trial_id);
+  };
+  std::optional<size_t> stays;
+  for (size_t i : choice.tied) {
+    if (contenders[i].trial_id == incumbent) stays = i;
+    bool near = contenders[i].median_us <= best.median_us * rules.choice_margin;
+    if (near && preference(i) < preference(choice.winner)) choice.winner = i;
+  }
+  if (stays) {
+    choice.no_change = contenders[*stays].median_us > best.median_us;
+    choice.winner = *stays;
+  }
+  const std::vector<Sample>& winner = contenders[choice.winner].samples;
+  for (size_t i : choice.tied)
+    choice.ratios.push_back(i == choice.winner ? TimeRatio{1, {1, 1}, 0}
+                                               : time_ratio(contenders[i].samples, winner));
+  return choice;
 }
 
-std::optional<Winner> recompute_winner(Store& store, const Problem& problem, int64_t device_id, Regime regime,
-                                       const Simplicity& simplicity, const WinnerRules& rules) {
+std::optional<Winner> recompute_winner(Store& store, const Problem& problem, int64_t device_id,
+                                       const Timing& timing, const Simplicity& simplicity,
+                                       const WinnerRules& rules) {
   Transaction transaction(store.connection());  // reads and writes see the same trials
-  std::vector<Candidate> candidates = near_best(store, store.problem_id(problem), device_id, regime, rules);
-  if (candidates.empty()) {
-    store.drop_winner(problem, device_id, regime);
+  std::vector<Contender> contenders = near_best(store, store.problem_id(problem), device_id, timing, rules);
+  if (contenders.empty()) {
+    store.drop_winner(problem, device_id, timing);
     transaction.commit();
     return std::nullopt;
   }
-  const Timed best = candidates.front().timed;
+  std::optional<Winner> before = store.winner(problem, device_id, timing);
+  int enough = timing.regime == Regime::burst ? rules.settled_burst : rules.settled_sustained;
+  bool settled = before && before->final_rounds >= enough;
+  Choice choice =
+      choose(contenders, settled ? std::optional(before->trial_id) : std::nullopt, simplicity, rules);
+  const Contender& chosen = contenders[choice.winner];
   Winner winner;
   winner.problem = problem;
   winner.device_uuid = store.device(device_id).uuid;
-  winner.regime = regime;
-  const Candidate* chosen = nullptr;
-  const Candidate* runner_up = nullptr;
-  auto preference = [&](const Candidate& c) {
-    return std::tuple(simplicity(c.family, c.config), std::string_view(c.config), std::string_view(c.family),
-                      c.id);
-  };
-  for (const Candidate& c : candidates) {
-    if (c.timed.median_us > best.median_us * (1 + tie_threshold(best, c.timed, rules))) {
-      if (!runner_up) runner_up = &c;
-      continue;
-    }
-    winner.tie_set.push_back(c.id);
-    bool near = c.timed.median_us <= best.median_us * (1 + rules.choice_margin);
-    if (near && (!chosen || preference(c) < preference(*chosen))) chosen = &c;
-  }
-  winner.trial_id = chosen->id;
-  winner.median_us = chosen->timed.median_us;
-  Trial trial = store.trial(chosen->id).value().trial;
-  winner.evidence = evidence_line(trial);
-  if (runner_up) {
-    std::vector<double> slower = store.trial(runner_up->id).value().trial.measurement->counting_times_us();
-    std::vector<double> faster = trial.measurement->counting_times_us();
-    std::tie(winner.ratio_low, winner.ratio_high) =
-        ratio_interval(slower, faster, rules.resamples, rules.seed);
+  winner.regime = timing.regime;
+  winner.warm_l2 = timing.warm_l2;
+  winner.trial_id = chosen.trial_id;
+  winner.median_us = chosen.median_us;
+  if (chosen.samples.front().final_round) winner.final_rounds = static_cast<int>(chosen.samples.size());
+  for (size_t i = 0; i < choice.tied.size(); ++i)
+    winner.ties.push_back({contenders[choice.tied[i]].trial_id, choice.ratios[i].interval});
+  winner.evidence = evidence_line(store.trial(chosen.trial_id).value().trial);
+  if (choice.no_change)
+    winner.evidence += fmt::format("; no change: the best median is {:.2f} % faster, under 2 % or the noise",
+                                   100 * (chosen.median_us / contenders.front().median_us - 1));
+  if (choice.runner_up) {
+    Interval ratio = time_ratio(contenders[*choice.runner_up].samples, chosen.samples).interval;
+    winner.ratio_low = ratio.low;
+    winner.ratio_high = ratio.high;
   }
   store.put_winner(winner, device_id);
   transaction.commit();
@@ -158,17 +131,21 @@ int refresh_winners(Store& store, const Simplicity& simplicity, const WinnerRule
   struct Due {
     Problem problem;
     int64_t device_id;
-    Regime regime;
+    Timing timing;
   };
   std::vector<Due> due;
   Statement row(store.connection(),
-                "SELECT p.class, p.m, p.n, p.k, w.device_id, w.regime FROM winner_due w "
+                "SELECT p.class, p.m, p.n, p.k, w.device_id, w.regime, w.warm FROM winner_due w "
                 "JOIN problem p ON p.id = w.problem_id");
-  while (row.step())
+  while (row.step()) {
+    Timing timing;
+    timing.regime = parse_regime(row.text(5));
+    timing.warm_l2 = row.integer(6) != 0;
     due.push_back({{parse_problem_class(row.text(0)), {row.integer(1), row.integer(2), row.integer(3)}},
                    row.integer(4),
-                   parse_regime(row.text(5))});
-  for (const Due& d : due) recompute_winner(store, d.problem, d.device_id, d.regime, simplicity, rules);
+                   timing});
+  }
+  for (const Due& d : due) recompute_winner(store, d.problem, d.device_id, d.timing, simplicity, rules);
   return static_cast<int>(due.size());
 }
 

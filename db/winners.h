@@ -1,57 +1,65 @@
-// Which trial is best, and how sure we are: the statistics as pure functions, and the recomputation of stored
+// Which trial is best, and how sure we are: the choice as a pure function, and the recomputation of stored
 // winners.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "db/store.h"
+#include "search/statistics.h"
 
 namespace gemmtune {
 
 /// Every number of the choice, with its reason.
 struct WinnerRules {
-  std::string protocol = "p1";  ///< times of different protocols, or of cold and warm caches, do not compare
-  bool warm_l2 = false;
-  /// Two medians closer than this are a tie even without noise: what a rerun, a reboot or another board of
-  /// the same kind changes.
-  double tie_floor = 0.02;
-  /// A candidate so noisy that its spread reaches further is still not a tie beyond this.
-  double tie_ceiling = 0.10;
+  /// Nearer than this to the best is a tie even without noise.
+  double tie_floor = kWorthwhile;
+  /// A candidate so noisy that nothing is sure is still no tie beyond this.
+  double tie_ceiling = 1.10;
   /// The simplest member of the tie set wins, as long as it costs no more than this against the best median.
-  double choice_margin = 0.005;
-  int resamples = 2000;  ///< of the bootstrap
-  uint64_t seed = 1;
+  double choice_margin = 1.005;
+  /// A stored winner with this many counting final samples stays unless another is surely faster, and worth
+  /// it. Fewer are an interrupted sweep's.
+  int settled_burst = 10, settled_sustained = 6;
 };
 
-/// A candidate as the tie rule sees it.
-struct Timed {
+/// What the choice knows of a candidate.
+struct Contender {
+  int64_t trial_id = 0;
+  std::string family, config;
+  std::vector<Sample> samples;  ///< those that count; not empty
   double median_us = 0;
-  double relative_spread = 0;
 };
-
-/// How far behind the best, relative to it, a candidate may be and still tie: the root sum of squares of both
-/// relative spreads, within the rules' floor and ceiling.
-double tie_threshold(const Timed& best, const Timed& candidate, const WinnerRules& rules);
-
-/// 95 % percentile-bootstrap interval of median(numerator) / median(denominator). Deterministic: the same
-/// samples and seed give the same interval on every machine. Both must have samples.
-std::pair<double, double> ratio_interval(std::span<const double> numerator,
-                                         std::span<const double> denominator, int resamples, uint64_t seed);
 
 /// Number of knobs away from their default; fewer is simpler.
 using Simplicity = std::function<int(std::string_view family, std::string_view config)>;
 
-/// Recomputes and stores the winner from the rankable trials; without any, there is none afterwards.
-std::optional<Winner> recompute_winner(Store& store, const Problem& problem, int64_t device_id, Regime regime,
-                                       const Simplicity& simplicity, const WinnerRules& rules = {});
+struct Choice {
+  size_t winner = 0;                ///< index into the contenders
+  std::vector<size_t> tied;         ///< not separable from the best: best first, the winner among them
+  std::vector<TimeRatio> ratios;    ///< of `tied`, to the winner
+  std::optional<size_t> runner_up;  ///< the best outside the tie set
+  bool no_change = false;           ///< the incumbent stays although another has the better median
+};
 
-/// Recomputes the winners that are due because trials came in (also those a killed sweep left). Returns how
-/// many.
+/// Contenders by median, fastest first; at least one. A contender is outside the tie set if it is surely
+/// slower (its interval against the best does not reach 1) and by more than the floor; or beyond the ceiling.
+/// Among ties the incumbent stays; without one the simplest within the margin wins; then the text of the
+/// config decides, so that equals never depend on order.
+Choice choose(std::span<const Contender> contenders, std::optional<int64_t> incumbent,
+              const Simplicity& simplicity, const WinnerRules& rules = {});
+
+/// Recomputes and stores the winner from the rankable trials; without any, there is none afterwards.
+std::optional<Winner> recompute_winner(Store& store, const Problem& problem, int64_t device_id,
+                                       const Timing& timing, const Simplicity& simplicity,
+                                       const WinnerRules& rules = {});
+
+/// Recomputes the winners that are due because trials came in (also those a killed sweep left), of the
+/// protocol in use. Returns how many.
 int refresh_winners(Store& store, const Simplicity& simplicity, const WinnerRules& rules = {});
 
 }  // namespace gemmtune

@@ -48,7 +48,7 @@ ValidationResult EmulatorExecutor::validate(int handle) {
   return found->second;
 }
 
-SampleResult EmulatorExecutor::sample(int, Regime) {
+SampleResult EmulatorExecutor::sample(int, Regime, bool) {
   return {{Outcome::launch_failed, "the emulator takes no times"}, {}};
 }
 

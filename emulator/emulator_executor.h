@@ -21,7 +21,7 @@ class EmulatorExecutor final : public Executor {
   /// The proxy shapes, the integer and the normal fills, under the schedules eager and random. Once for each
   /// variant.
   ValidationResult validate(int handle) override;
-  SampleResult sample(int handle, Regime regime) override;
+  SampleResult sample(int handle, Regime regime, bool warm_l2 = false) override;
 
  private:
   struct Loaded {

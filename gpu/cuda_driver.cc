@@ -46,6 +46,12 @@ CudaDriver::CudaDriver() : library_({"libcuda.so.1", "libcuda.so", "/usr/local/n
   GEMMTUNE_LOAD(LaunchKernelEx);
   GEMMTUNE_LOAD(StreamCreate);
   GEMMTUNE_LOAD(StreamSynchronize);
+  GEMMTUNE_LOAD_VERSIONED(StreamBeginCapture, "cuStreamBeginCapture_v2");
+  GEMMTUNE_LOAD(StreamEndCapture);
+  GEMMTUNE_LOAD(GraphInstantiateWithFlags);
+  GEMMTUNE_LOAD(GraphLaunch);
+  GEMMTUNE_LOAD(GraphExecDestroy);
+  GEMMTUNE_LOAD(GraphDestroy);
   GEMMTUNE_LOAD(EventCreate);
   GEMMTUNE_LOAD(EventRecord);
   GEMMTUNE_LOAD(EventSynchronize);

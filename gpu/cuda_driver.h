@@ -54,6 +54,12 @@ class CudaDriver {
   decltype(&::cuLaunchKernelEx) LaunchKernelEx;
   decltype(&::cuStreamCreate) StreamCreate;
   decltype(&::cuStreamSynchronize) StreamSynchronize;
+  decltype(&::cuStreamBeginCapture) StreamBeginCapture;
+  decltype(&::cuStreamEndCapture) StreamEndCapture;
+  decltype(&::cuGraphInstantiateWithFlags) GraphInstantiateWithFlags;
+  decltype(&::cuGraphLaunch) GraphLaunch;
+  decltype(&::cuGraphExecDestroy) GraphExecDestroy;
+  decltype(&::cuGraphDestroy) GraphDestroy;
   decltype(&::cuEventCreate) EventCreate;
   decltype(&::cuEventRecord) EventRecord;
   decltype(&::cuEventSynchronize) EventSynchronize;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "gemm/arch.h"
+#include "gpu/cublaslt.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/nvml.h"
 
@@ -71,12 +71,8 @@ GpuList list_gpus() {
 }
 
 std::string find_cublaslt() {
-  std::vector<std::string> paths;
-  if (const char* home = std::getenv("CUDA_HOME"); home && *home)
-    paths.push_back(std::string(home) + "/lib64/libcublasLt.so.13");
-  paths.insert(paths.end(),
-               {"/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so.13", "libcublasLt.so"});
-  return DynamicLibrary(paths).path();
+  CublasLt library;
+  return library ? library.path() : std::string();
 }
 
 std::string find_nvml() {

@@ -27,7 +27,7 @@ GpuList list_gpus();
 /// "GPU-xxxxxxxx-...", as NVML spells it.
 std::string uuid_text(const unsigned char (&bytes)[16]);
 
-/// Path of cuBLASLt if it can be opened, else empty.
+/// Path of cuBLASLt if it can be used, else empty.
 std::string find_cublaslt();
 /// Path of NVML if it can be opened, else empty.
 std::string find_nvml();

@@ -16,6 +16,7 @@ GpuExecutor::GpuExecutor(int index, Deadlines deadlines) : index_(index), deadli
 void GpuExecutor::start() {
   problem_in_worker_ = false;
   for (auto& [handle, loaded] : loaded_) loaded.in_worker = false;
+  if (library_) library_->in_worker = false;
   worker_ = std::make_unique<WorkerProcess>("gpu", std::to_string(index_));
   json hello;
   worker_->channel().send({{"support", to_blob(support_cubin_)}});
@@ -75,6 +76,7 @@ StepResult GpuExecutor::begin_problem(const Problem& problem, float alpha, float
   alpha_ = alpha;
   beta_ = beta;
   loaded_.clear();
+  library_.reset();
   return send_begin();
 }
 
@@ -99,7 +101,38 @@ StepResult GpuExecutor::ensure(int handle) {
     if (begun.outcome != Outcome::ok)
       throw EnvironmentError(fmt::format("the GPU does not recover: {}", begun.message));
   }
+  if (is_library(handle)) {
+    json reply;
+    return library_->in_worker ? StepResult() : send_library(reply);
+  }
   return loaded_.at(handle).in_worker ? StepResult() : send_prepare(handle);
+}
+
+StepResult GpuExecutor::send_library(json& reply) {
+  StepResult result =
+      call({{"op", "library"}, {"first_handle", library_->first_handle}, {"at_most", library_->at_most}},
+           deadlines_.begin, reply);
+  library_->in_worker = result.outcome == Outcome::ok;
+  return result;
+}
+
+LibraryResult GpuExecutor::prepare_library(int first_handle, int at_most) {
+  library_ = Library{first_handle, at_most};
+  json reply;
+  LibraryResult result{send_library(reply), "", {}};
+  if (result.outcome != Outcome::ok) return result;
+  result.version = reply.at("version");
+  for (const json& algorithm : reply.at("algorithms"))
+    result.algorithms.push_back({algorithm.at("name"), algorithm.at("workspace_bytes")});
+  return result;
+}
+
+std::chrono::duration<double, std::micro> GpuExecutor::round_trip() {
+  json reply;
+  auto start = std::chrono::steady_clock::now();
+  StepResult result = call({{"op", "ping"}}, deadlines_.prepare, reply);
+  if (result.outcome != Outcome::ok) throw EnvironmentError(result.message);
+  return std::chrono::steady_clock::now() - start;
 }
 
 StepResult GpuExecutor::prepare(int handle, const Variant& variant, const CompiledKernel& kernel) {
@@ -109,6 +142,14 @@ StepResult GpuExecutor::prepare(int handle, const Variant& variant, const Compil
 
 ValidationResult GpuExecutor::validate(int handle) {
   if (StepResult ready = ensure(handle); ready.outcome != Outcome::ok) return {ready, {}};
+  if (is_library(handle)) {
+    json reply;
+    StepResult step =
+        call({{"op", "validate"}, {"handle", handle}}, deadlines_.validate + slow_launches(8), reply);
+    ValidationResult result{step, {ValidatedBy::gpu, {}}};
+    if (reply.contains("validation")) result.validation = reply.at("validation");
+    return result;
+  }
   const Variant& v = loaded_.at(handle).variant;
   std::string identity = fmt::format("{} {} {} {} {}", v.family->name(), to_string(v.cls),
                                      to_text(v.family->knobs(), v.config), alpha_, beta_);
@@ -129,12 +170,29 @@ ValidationResult GpuExecutor::validate(int handle) {
   return result;
 }
 
-SampleResult GpuExecutor::sample(int handle, Regime) {
+SampleResult GpuExecutor::sample(int handle, Regime regime, bool warm_l2) {
   if (StepResult ready = ensure(handle); ready.outcome != Outcome::ok) return {ready, {}};
+  // A problem's first burst pre-heats, at most about a second; a sustained sample takes 1.4 s.
+  std::chrono::milliseconds protocol(regime == Regime::burst ? 1500 : 3000);
   json reply;
   SampleResult result{
-      call({{"op", "sample"}, {"handle", handle}}, deadlines_.sample + slow_launches(16), reply), {}};
+      call({{"op", "sample"}, {"handle", handle}, {"regime", name(regime)}, {"warm", warm_l2}},
+           deadlines_.sample + protocol + slow_launches(16), reply),
+      {}};
   if (reply.contains("sample")) result.sample = reply.at("sample");
+  return result;
+}
+
+GraphResult GpuExecutor::sample_graph(int handle, bool warm_l2) {
+  if (StepResult ready = ensure(handle); ready.outcome != Outcome::ok) return {ready, 0, 0};
+  json reply;
+  GraphResult result{call({{"op", "graph"}, {"handle", handle}, {"warm", warm_l2}},
+                          deadlines_.sample + std::chrono::milliseconds(1500) + slow_launches(16), reply),
+                     0, 0};
+  if (result.outcome == Outcome::ok) {
+    result.plain_us = reply.at("plain_us");
+    result.graph_us = reply.at("graph_us");
+  }
   return result;
 }
 

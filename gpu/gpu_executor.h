@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -27,12 +28,22 @@ class GpuExecutor final : public Executor {
   StepResult begin_problem(const Problem& problem, float alpha, float beta) override;
   StepResult prepare(int handle, const Variant& variant, const CompiledKernel& kernel) override;
   ValidationResult validate(int handle) override;
-  SampleResult sample(int handle, Regime regime) override;
+  SampleResult sample(int handle, Regime regime, bool warm_l2 = false) override;
+  GraphResult sample_graph(int handle, bool warm_l2) override;
+  /// cuBLASLt, in the worker.
+  LibraryResult prepare_library(int first_handle, int at_most) override;
+
+  /// One request that does nothing: what talking to the worker costs. Throws EnvironmentError.
+  std::chrono::duration<double, std::micro> round_trip();
 
  private:
   struct Loaded {
     Variant variant;
     std::string cubin;
+    bool in_worker = false;
+  };
+  struct Library {
+    int first_handle, at_most;
     bool in_worker = false;
   };
   void start();
@@ -42,6 +53,8 @@ class GpuExecutor final : public Executor {
   std::chrono::milliseconds slow_launches(int count) const;
   StepResult send_begin();
   StepResult send_prepare(int handle);
+  StepResult send_library(nlohmann::json& reply);
+  bool is_library(int handle) const { return library_ && handle >= library_->first_handle; }
   /// After a replacement the new worker knows nothing: tells it again what this step needs.
   StepResult ensure(int handle);
 
@@ -54,6 +67,7 @@ class GpuExecutor final : public Executor {
   float alpha_ = 1, beta_ = 0;
   bool problem_in_worker_ = false;
   std::map<int, Loaded> loaded_;
+  std::optional<Library> library_;
   /// Proxy results by class and config: a variant passes its proxies once, for every shape.
   std::map<std::string, std::vector<ValidationCase>> proxies_;
 };

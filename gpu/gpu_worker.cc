@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <thread>
 
+#include "gpu/cublaslt.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/device_info.h"
 #include "gpu/embedded.h"
 #include "gpu/launcher.h"
 #include "gpu/nvml.h"
 #include "gpu/nvrtc.h"
+#include "gpu/sampler.h"
 #include "gpu/workbench.h"
 #include "kernel_templates/family.h"
 #include "search/proxy_shapes.h"
@@ -24,9 +24,6 @@ namespace {
 
 using nlohmann::json;
 constexpr uint64_t kSeed = 20240229;
-constexpr double kBatchUs = 3000;      // protocol p1, burst: batches of about 3 ms ...
-constexpr int kPauseMs = 8;            // ... with pauses of 8 ms
-constexpr double kPreheatUs = 300000;  // once a problem: from idle the SM clock takes a moment to rise
 
 /// A step that ended a trial.
 struct StepFailure {
@@ -40,12 +37,12 @@ class Worker {
     const CudaDriver& cuda = CudaDriver::get();
     CUdevice device;
     check(cuda.DeviceGet(&device, index), "cuDeviceGet");
+    std::vector<unsigned> processes_before = Nvml().compute_processes(gpu_.record.uuid);
     CUcontext context;
     check(cuda.DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
     check(cuda.CtxSetCurrent(context), "cuCtxSetCurrent");
     check(cuda.StreamCreate(&stream_, CU_STREAM_DEFAULT), "cuStreamCreate");
-    check(cuda.EventCreate(&start_, CU_EVENT_DEFAULT), "cuEventCreate");
-    check(cuda.EventCreate(&stop_, CU_EVENT_DEFAULT), "cuEventCreate");
+    sampler_.emplace(stream_, gpu_.record.uuid, processes_before);
     support_cubin_ = support_cubin.empty() ? compile_support() : std::move(support_cubin);
     support_.emplace(support_cubin_);
   }
@@ -59,6 +56,9 @@ class Worker {
     if (op == "prepare") return prepare(request);
     if (op == "validate") return validate(request);
     if (op == "sample") return sample(request);
+    if (op == "graph") return graph(request);
+    if (op == "library") return library(request);
+    if (op == "ping") return json::object();
     throw std::logic_error("unknown request " + op);
   }
 
@@ -78,10 +78,19 @@ class Worker {
     Module module;
     CUfunction function;
     LaunchDevice device;
-    DeviceBuffer workspace;              ///< of the problem's shape; its own: kernels rely on what they leave
-    std::vector<PreparedLaunch> timing;  ///< one an operand set
-    double estimate_us = 0;
-    size_t next_set = 0;
+    DeviceBuffer workspace;  ///< of the problem's shape; its own: kernels rely on what they leave
+    Rotation timing;
+  };
+
+  /// What the vendor library offers for the problem, from handle `first_handle` on.
+  struct Offer {
+    std::unique_ptr<LibraryGemm> gemm;
+    int first_handle;
+    std::vector<Rotation> timing;  ///< of each algorithm
+    std::optional<size_t> algorithm(int handle) const {
+      bool ours = handle < first_handle || handle - first_handle >= static_cast<int>(timing.size());
+      return ours ? std::nullopt : std::optional(static_cast<size_t>(handle - first_handle));
+    }
   };
 
   LaunchPlan plan(const Prepared& p, const Shape& shape) const {
@@ -99,9 +108,10 @@ class Worker {
 
   json begin(const json& request) {
     prepared_.clear();
+    offer_.reset();
     checks_.clear();
     timing_.reset();
-    preheated_ = false;
+    sampler_->new_problem();
     problem_ = {parse_problem_class(request.at("class").get<std::string>()), request.at("shape")};
     alpha_ = request.at("alpha");
     beta_ = request.at("beta");
@@ -152,13 +162,53 @@ class Worker {
     for (size_t i = 0; i < timing_->count(); ++i) {
       OperandAddresses operands = timing_->addresses(i);
       operands.workspace = p.workspace.address();
-      p.timing.emplace_back(p.function, shape_plan, operands);
+      p.timing.sets.push_back(std::make_unique<PreparedLaunch>(p.function, shape_plan, operands));
     }
     prepared_.insert_or_assign(request.at("handle").get<int>(), std::move(p));
     return json::object();
   }
 
+  json library(const json& request) {
+    offer_.reset();
+    if (!cublaslt_) cublaslt_.emplace();
+    if (!*cublaslt_) throw StepFailure{Outcome::launch_failed, cublaslt_->problem()};
+    offer_ = Offer{
+        std::make_unique<LibraryGemm>(*cublaslt_, problem_, alpha_, beta_, request.at("at_most").get<int>()),
+        request.at("first_handle").get<int>(),
+        {}};
+    json names = json::array();
+    for (size_t i = 0; i < offer_->gemm->algorithms().size(); ++i) {
+      const LibraryAlgorithm& algorithm = offer_->gemm->algorithms()[i];
+      names.push_back({{"name", algorithm.name}, {"workspace_bytes", algorithm.workspace_bytes}});
+      Rotation rotation;
+      for (size_t set = 0; set < timing_->count(); ++set)
+        rotation.sets.push_back(offer_->gemm->launch(i, timing_->addresses(set)));
+      offer_->timing.push_back(std::move(rotation));
+    }
+    return {{"version", "cuBLASLt " + cublaslt_->version()}, {"algorithms", names}};
+  }
+
+  /// All fills at the problem's shape, as for ours; no proxy shapes: the library would choose anew for each.
+  json validate_library(size_t algorithm) {
+    Validation validation{ValidatedBy::gpu, {}};
+    json reply = json::object();
+    for (const auto& set : checks_) {
+      validation.cases.push_back(set->judge(*offer_->gemm->launch(algorithm, set->addresses())));
+      const ValidationCase& got = validation.cases.back();
+      if (got.passed()) continue;
+      reply["outcome"] =
+          name(got.mismatches > 0 || !got.guards_intact ? Outcome::wrong_result : Outcome::unstable);
+      reply["message"] =
+          fmt::format("{} fill: {} of {} elements wrong{}{}", name(got.fill), got.mismatches, got.elements,
+                      got.first_mismatch.empty() ? "" : ", first ", got.first_mismatch);
+      break;
+    }
+    reply["validation"] = validation;
+    return reply;
+  }
+
   json validate(const json& request) {
+    if (std::optional<size_t> algorithm = library_algorithm(request)) return validate_library(*algorithm);
     Prepared& p = prepared_.at(request.at("handle").get<int>());
     Validation validation{ValidatedBy::gpu, {}};
     auto finish = [&](std::string message) {
@@ -198,62 +248,40 @@ class Worker {
     return finish("");
   }
 
-  /// Launches `count` times, rotating over the operand sets.
-  void run(Prepared& p, int count) {
-    for (int i = 0; i < count; ++i) {
-      p.timing[p.next_set].run(stream_);
-      p.next_set = (p.next_set + 1) % p.timing.size();
-    }
+  std::optional<size_t> library_algorithm(const json& request) const {
+    return offer_ ? offer_->algorithm(request.at("handle").get<int>()) : std::nullopt;
   }
 
-  double timed_us(Prepared& p, int count) {
-    const CudaDriver& cuda = CudaDriver::get();
-    check(cuda.EventRecord(start_, stream_), "cuEventRecord");
-    run(p, count);
-    check(cuda.EventRecord(stop_, stream_), "cuEventRecord");
-    check(cuda.EventSynchronize(stop_), "kernel");
-    float ms = 0;
-    check(cuda.EventElapsedTime(&ms, start_, stop_), "cuEventElapsedTime");
-    return double(ms) * 1000 / count;
+  Rotation& rotation(const json& request) {
+    std::optional<size_t> algorithm = library_algorithm(request);
+    return algorithm ? offer_->timing[*algorithm] : prepared_.at(request.at("handle").get<int>()).timing;
   }
 
   json sample(const json& request) {
-    Prepared& p = prepared_.at(request.at("handle").get<int>());
-    auto batch_of = [&](double us) { return static_cast<int>(std::clamp(us / p.estimate_us, 1.0, 4000.0)); };
-    if (p.estimate_us == 0) {
-      timed_us(p, 1);
-      p.estimate_us = timed_us(p, 3);
-    }
-    if (!preheated_) {
-      for (double spent = 0; spent < kPreheatUs;) {
-        int count = batch_of(20000);
-        spent += timed_us(p, count) * count;
-      }
-      p.estimate_us = timed_us(p, 3);
-      preheated_ = true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(kPauseMs));
-    Sample sample;
-    sample.launches = batch_of(kBatchUs);
-    run(p, (sample.launches + 3) / 4);
-    sample.time_us = timed_us(p, sample.launches);
-    nvml_.read(gpu_.record.uuid, sample);
-    p.estimate_us = sample.time_us;
+    Rotation& candidate = rotation(request);
+    bool warm = request.at("warm").get<bool>();
+    Sample sample = request.at("regime") == name(Regime::burst) ? sampler_->burst(candidate, warm)
+                                                                : sampler_->sustained(candidate, warm);
     return {{"sample", sample}};
+  }
+
+  json graph(const json& request) {
+    GraphResult got = sampler_->graph_pair(rotation(request), request.at("warm").get<bool>());
+    return {{"plain_us", got.plain_us}, {"graph_us", got.graph_us}};
   }
 
   GpuInfo gpu_;
   CUstream stream_ = nullptr;
-  CUevent start_ = nullptr, stop_ = nullptr;
+  std::optional<Sampler> sampler_;
   std::string support_cubin_;
   std::optional<SupportKernels> support_;
-  Nvml nvml_;
+  std::optional<CublasLt> cublaslt_;
   Problem problem_;
   float alpha_ = 1, beta_ = 0;
   std::vector<std::unique_ptr<CheckSet>> checks_;
   std::optional<TimingSets> timing_;
   std::map<int, Prepared> prepared_;
-  bool preheated_ = false;
+  std::optional<Offer> offer_;
 };
 
 /// Errors after which the context is lost: everything that follows would fail too.

@@ -18,12 +18,20 @@ struct OperandAddresses {
   CUdeviceptr of(Operand operand) const;
 };
 
-/// Ready to be launched any number of times.
-class PreparedLaunch {
+/// Something to launch any number of times on fixed operands: a variant's kernel, or the vendor library's.
+class Launch {
+ public:
+  virtual ~Launch() = default;
+  /// Throws CudaError.
+  virtual void run(CUstream stream) const = 0;
+};
+
+/// A variant's kernel.
+class PreparedLaunch final : public Launch {
  public:
   /// Throws CudaError (cuTensorMapEncodeTiled refuses a map).
   PreparedLaunch(CUfunction function, const LaunchPlan& plan, const OperandAddresses& operands);
-  void run(CUstream stream) const;
+  void run(CUstream stream) const override;
 
  private:
   CUfunction function_;

@@ -93,7 +93,7 @@ OperandAddresses CheckSet::addresses() const {
   return {a_.address(), b_.address(), c_.bytes() ? c_.address() : CUdeviceptr{0}, d_.address(), 0};
 }
 
-ValidationCase CheckSet::judge(const PreparedLaunch& run) {
+ValidationCase CheckSet::judge(const Launch& run) {
   const CudaDriver& cuda = CudaDriver::get();
   int64_t count = problem_.shape.m * problem_.shape.n;
   int out = static_cast<int>(problem_.cls.out);

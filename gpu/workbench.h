@@ -50,7 +50,7 @@ class CheckSet {
   OperandAddresses addresses() const;
   /// Poisons D (NaN pattern), runs, compares every element, checks the guards; the normal fill runs twice and
   /// must repeat bit for bit.
-  ValidationCase judge(const PreparedLaunch& launch);
+  ValidationCase judge(const Launch& launch);
 
  private:
   const SupportKernels& kernels_;

@@ -31,15 +31,24 @@ class Journal {
     std::string config, kernel_key;
     Outcome outcome;
     std::vector<Sample> samples;
+    Validation validation = {};
+    bool launch_cost_known = false;
   };
-  /// Trials of this problem on this device (and regime) that an earlier, perhaps interrupted, sweep left.
-  virtual std::vector<Known> known_trials(const Problem& problem, Regime regime) = 0;
+  /// Trials of this problem on this device with this timing that an earlier, perhaps interrupted, sweep left;
+  /// and those that failed before timing, which another timing would not change.
+  virtual std::vector<Known> known_trials(const Problem& problem, const Timing& timing) = 0;
+  /// Family and configuration of the stored winner, so that it meets its challengers.
+  struct Incumbent {
+    std::string family, config;
+  };
+  virtual std::optional<Incumbent> incumbent(const Problem& problem, const Timing& timing) = 0;
   virtual int64_t record(const Trial& trial) = 0;
   virtual void append_sample(int64_t trial_id, const Sample& sample) = 0;
+  virtual void put_launch_cost(int64_t trial_id, const LaunchCost& cost) = 0;
   /// A trial that was `ok` failed later.
   virtual void fail(int64_t trial_id, Outcome outcome, const std::string& message) = 0;
   /// Chooses and stores the winner of a problem; its median in us, if there is one.
-  virtual std::optional<double> settle(const Problem& problem, Regime regime) = 0;
+  virtual std::optional<double> settle(const Problem& problem, const Timing& timing) = 0;
 };
 
 /// What a display may want to know. All calls come from the sweep's thread.
@@ -51,6 +60,8 @@ class SweepObserver {
   virtual void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) = 0;
   virtual void trial_finished(const Trial& trial) = 0;
   virtual void measuring(size_t samples_done, bool final_rounds) = 0;
+  /// A sample was marked and is taken again.
+  virtual void disturbed(SampleMark) {}
   virtual void problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
                                 size_t candidates) = 0;
 };
@@ -64,9 +75,23 @@ struct SweepOptions {
   const Strategy* strategy = nullptr;
   int trials = 32;  ///< per shape
   std::optional<std::chrono::seconds> time_budget;
-  Regime regime = Regime::burst;
-  uint64_t seed = 1;
+  Regime regime = Regime::burst;  ///< sustained: finalists of the burst are then measured sustained, too
+  bool warm_l2 = false;
+  uint64_t seed = 1;         ///< of the order in which candidates are measured
+  uint64_t search_seed = 1;  ///< of what the strategy draws
   float alpha = 1, beta = 0;
+  /// Before a marked sample is taken again: heat or a neighbour may pass.
+  std::chrono::milliseconds repeat_pause{500};
+};
+
+/// Where the wall time of a sweep went, seconds of the sweep's own thread.
+struct WallTime {
+  double total_s = 0;
+  double compiler_s = 0;  ///< waiting for a kernel
+  double operands_s = 0;  ///< allocating, filling, computing references
+  double load_s = 0;
+  double validate_s = 0;
+  double time_s = 0;  ///< the protocol's pauses included
 };
 
 struct SweepSummary {
@@ -76,6 +101,9 @@ struct SweepSummary {
   int trials_resumed = 0;                   ///< found in the journal
   std::vector<std::string> without_winner;  ///< shapes, only where times are taken
   std::vector<std::string> skipped;         ///< shapes that have no legal configuration, with the reason
+  std::map<SampleMark, int> marked;         ///< samples that did not count and were repeated
+  std::vector<std::string> disturbed;       ///< shapes given up because no repetition helped
+  WallTime wall;
   bool interrupted = false;
   bool out_of_time = false;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "gemm/error.h"
 #include "gemm/suggest.h"
@@ -61,6 +62,24 @@ Regime parse_regime(std::string_view text) {
   throw UsageError(fmt::format("unknown regime '{}'{}: burst or sustained", text, did_you_mean(text, known)));
 }
 
+std::string_view name(SampleMark mark) {
+  switch (mark) {
+    case SampleMark::none:
+      return "";
+    case SampleMark::throttled:
+      return "throttled";
+    case SampleMark::contended:
+      return "contended";
+  }
+  return "?";
+}
+
+SampleMark parse_sample_mark(std::string_view text) {
+  for (SampleMark mark : {SampleMark::throttled, SampleMark::contended})
+    if (name(mark) == text) return mark;
+  return SampleMark::none;
+}
+
 bool Validation::passed() const {
   return by != ValidatedBy::none && !cases.empty() &&
          std::ranges::all_of(cases, [](const ValidationCase& c) { return c.passed(); });
@@ -78,11 +97,23 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 }  // namespace
 
+bool Measurement::has_final_rounds() const {
+  return std::ranges::any_of(samples,
+                             [](const Sample& s) { return s.final_round && s.mark == SampleMark::none; });
+}
+
+std::vector<Sample> Measurement::counting_samples() const {
+  bool finals = has_final_rounds();
+  std::vector<Sample> counting;
+  std::ranges::copy_if(samples, std::back_inserter(counting), [&](const Sample& s) {
+    return s.final_round == finals && s.mark == SampleMark::none;
+  });
+  return counting;
+}
+
 std::vector<double> Measurement::counting_times_us() const {
-  bool any_final = std::ranges::any_of(samples, &Sample::final_round);
   std::vector<double> times;
-  for (const Sample& sample : samples)
-    if (sample.final_round == any_final) times.push_back(sample.time_us);
+  for (const Sample& sample : counting_samples()) times.push_back(sample.time_us);
   return times;
 }
 

@@ -111,16 +111,40 @@ std::string_view name(Regime regime);
 /// Throws UsageError.
 Regime parse_regime(std::string_view text);
 
+/// How times are taken: part of a trial's identity. Times of different timings are never mixed.
+struct Timing {
+  Regime regime = Regime::burst;
+  std::string protocol = "p1";
+  bool warm_l2 = false;
+};
+
+/// Why a sample does not count. It is stored all the same, and taken again.
+enum class SampleMark {
+  none,
+  throttled,  ///< the clock was held down for heat or by the board's power brake; the power cap is normal
+  contended,  ///< another process computed on the GPU
+};
+std::string_view name(SampleMark mark);  ///< "" for none
+SampleMark parse_sample_mark(std::string_view text);
+
 /// One timed batch of back-to-back launches.
 struct Sample {
   double time_us = 0;        ///< per launch
   int launches = 0;          ///< in the batch
-  int round = 0;             ///< interleaving round
+  int round = 0;             ///< interleaving round: what shares its number was taken side by side
   bool final_round = false;  ///< of the finalists' fresh, interleaved re-measurement; else of the screening
   int sm_clock_khz = 0;      ///< NVML, 0 = not read
   int power_mw = 0;
   int temperature_c = 0;
   uint64_t event_reasons = 0;  ///< NVML clock event reasons bit mask
+  SampleMark mark = SampleMark::none;
+};
+
+/// Plain launches beside a CUDA graph that replays the same launches. Where the graph is clearly faster the
+/// plain time is the host's, not the kernel's (search/launch_cost.h).
+struct LaunchCost {
+  double graph_us = 0;  ///< per launch, median
+  bool launch_bound = false;
 };
 
 /// Times of one trial under one protocol and regime. All samples are kept.
@@ -129,9 +153,12 @@ struct Measurement {
   Regime regime = Regime::burst;
   bool warm_l2 = false;
   std::vector<Sample> samples;
-  /// Times that count: those of the final rounds where there are any, else those of the screening, which also
-  /// chose the finalists and so flatters the chosen.
+  /// Samples that count, none of them marked: those of the final rounds where there are any, else those of
+  /// the screening, which also chose the finalists and so flatters the chosen.
+  std::vector<Sample> counting_samples() const;
   std::vector<double> counting_times_us() const;
+  bool has_final_rounds() const;
+  /// 0 if nothing counts.
   double median_us() const;
   /// (75th - 25th percentile) / median.
   double relative_spread() const;
@@ -158,16 +185,31 @@ struct Trial {
   double wall_ms = 0;  ///< cost of this trial
 };
 
-/// The stored answer for one problem, device and regime.
+/// 95 % confidence.
+struct Interval {
+  double low = 0, high = 0;
+  auto operator<=>(const Interval&) const = default;
+};
+
+/// A trial that cannot be separated from the best.
+struct Tie {
+  int64_t trial_id = 0;
+  Interval ratio;  ///< its time / the winner's; 1 to 1 for the winner itself
+  bool operator==(const Tie&) const = default;
+};
+
+/// The stored answer for one problem, device and timing.
 struct Winner {
   Problem problem;
   std::string device_uuid;
   Regime regime = Regime::burst;
+  bool warm_l2 = false;
   int64_t trial_id = 0;
   double median_us = 0;
-  std::vector<int64_t> tie_set;  ///< trial ids not separable from the best, best first
+  std::vector<Tie> ties;  ///< best median first; the winner is one of them
   double ratio_low = 0,
          ratio_high = 0;  ///< 95 % interval of (runner-up outside the tie set) / (winner); 0 = none
+  int final_rounds = 0;   ///< counting final samples behind it; 0: chosen by the screening alone
   std::string evidence;   ///< one line: how it was validated and timed
 };
 

@@ -73,7 +73,8 @@ void to_json(nlohmann::json& j, const Sample& v) {
        {"sm_clock_khz", v.sm_clock_khz},
        {"power_mw", v.power_mw},
        {"temperature_c", v.temperature_c},
-       {"event_reasons", v.event_reasons}};
+       {"event_reasons", v.event_reasons},
+       {"mark", name(v.mark)}};
 }
 void from_json(const nlohmann::json& j, Sample& v) {
   j.at("time_us").get_to(v.time_us);
@@ -84,6 +85,7 @@ void from_json(const nlohmann::json& j, Sample& v) {
   j.at("power_mw").get_to(v.power_mw);
   j.at("temperature_c").get_to(v.temperature_c);
   j.at("event_reasons").get_to(v.event_reasons);
+  v.mark = parse_sample_mark(j.at("mark").get<std::string>());
 }
 
 void to_json(nlohmann::json& j, const StaticEvidence& v) {

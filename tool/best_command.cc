@@ -20,7 +20,7 @@ struct BestArguments {
   CommonOptions common;
   std::string regime = "burst", gpu;
   int top = 1;
-  bool any_class = true;
+  bool any_class = true, warm = false;
 };
 
 int run(const BestArguments& a) {
@@ -28,6 +28,7 @@ int run(const BestArguments& a) {
   Format format = parse_format(a.common.format);
   BestFilter filter;
   filter.timing.regime = parse_regime(a.regime);
+  filter.timing.warm_l2 = a.warm;
   filter.top = a.top;
   if (!a.common.arch.empty()) filter.arch = std::string(find_arch(a.common.arch).name);
   if (!a.gpu.empty()) filter.device_name = a.gpu;
@@ -61,6 +62,7 @@ void declare_best(CLI::App& app, int& status) {
   add_arch_option(app, a->common);
   app.add_option("--gpu", a->gpu, "only this device, by name: \"NVIDIA H200\"")->type_name("NAME");
   app.add_option("--regime", a->regime, "burst, sustained (default burst)")->type_name("NAME");
+  app.add_flag("--warm", a->warm, "times with operands that L2 holds (default: cold)");
   add_type_options(app, a->common);
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
   add_db_option(app, a->common);

@@ -18,13 +18,15 @@
 namespace gemmtune {
 namespace {
 
-constexpr std::array<Command, 9> kCommands = {{
+constexpr std::array<Command, 10> kCommands = {{
     {"sweep", "tune shapes: compile, validate, time and record variants",
      "gemmtune sweep --arch sm_90a --shapes examples/shapes/llama3-70b.csv --trials 32", declare_sweep},
     {"best", "the best configuration for each shape, and how that is known",
      "gemmtune best --shape 4096x4096x4096 --top 3", declare_best},
     {"export", "winners as C++ header, JSON or CSV", "gemmtune export --format header --output winners.h",
      declare_export},
+    {"compare", "winners beside cuBLASLt, and beside each other, in one run",
+     "gemmtune compare --db gemmtune.db --shape 4096x4096x4096", declare_compare},
     {"space", "legal configurations of a shape, and why others are rejected",
      "gemmtune space --arch sm_100a --shape 4096x4096x4096 --explain stages=6,tile_n=256", declare_space},
     {"compile", "cross-compile without a GPU: registers, spills, instruction counts",

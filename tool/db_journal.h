@@ -20,13 +20,17 @@ class DbJournal final : public Journal {
     return store_.find_kernel(key);
   }
   void put_kernel(const CompiledKernel& kernel) override { store_.put_kernel(kernel); }
-  std::vector<Known> known_trials(const Problem& problem, Regime regime) override;
+  std::vector<Known> known_trials(const Problem& problem, const Timing& timing) override;
+  std::optional<Incumbent> incumbent(const Problem& problem, const Timing& timing) override;
   int64_t record(const Trial& trial) override { return store_.record_trial(trial, device_id_, sweep_id_).id; }
   void append_sample(int64_t trial_id, const Sample& sample) override {
     store_.append_samples(trial_id, {&sample, 1});
   }
+  void put_launch_cost(int64_t trial_id, const LaunchCost& cost) override {
+    store_.put_launch_cost(trial_id, cost);
+  }
   void fail(int64_t trial_id, Outcome outcome, const std::string& message) override;
-  std::optional<double> settle(const Problem& problem, Regime regime) override;
+  std::optional<double> settle(const Problem& problem, const Timing& timing) override;
 
  private:
   Store& store_;

@@ -20,7 +20,7 @@ namespace {
 struct ExportArguments {
   CommonOptions common;
   std::string format = "header", output, regime = "burst", gpu;
-  bool any_class = true;
+  bool any_class = true, warm = false;
 };
 
 void write(const std::string& text, const std::string& path) {
@@ -39,6 +39,7 @@ int run(const ExportArguments& a) {
   }
   ExportFilter filter;
   filter.regime = parse_regime(a.regime);
+  filter.warm_l2 = a.warm;
   if (!a.common.arch.empty()) filter.arch = std::string(find_arch(a.common.arch).name);
   if (!a.gpu.empty()) filter.device_name = a.gpu;
   std::vector<ListedShape> shapes = listed_shapes(a.common, false);
@@ -78,6 +79,7 @@ void declare_export(CLI::App& app, int& status) {
   add_arch_option(app, a->common);
   app.add_option("--gpu", a->gpu, "only winners of this device, by name: \"NVIDIA H200\"")->type_name("NAME");
   app.add_option("--regime", a->regime, "burst, sustained (default burst)")->type_name("NAME");
+  app.add_flag("--warm", a->warm, "winners with operands that L2 holds (default: cold)");
   add_type_options(app, a->common);
   app.add_option("--beta", a->common.beta, "0 or not: which problem class (default 0)")->type_name("X");
   add_db_option(app, a->common);

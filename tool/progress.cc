@@ -87,6 +87,14 @@ void Progress::measuring(size_t samples_done, bool final_rounds) {
                    final_rounds ? "final" : "screening", samples_done, left()));
 }
 
+void Progress::disturbed(SampleMark mark) {
+  if (!told_.insert(mark).second) return;
+  line(mark == SampleMark::contended
+           ? "another process computes on this GPU: samples taken meanwhile do not count and are repeated"
+           : "the GPU holds its clock down for heat or power brake: such samples do not count and are "
+             "repeated");
+}
+
 void Progress::problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
                                 size_t candidates) {
   std::string what = winner_us ? fmt::format("{:.2f} us, {} of {} variants ok", *winner_us, ok, candidates)

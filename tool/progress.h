@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 
 #include "search/sweep.h"
@@ -22,6 +23,7 @@ class Progress final : public SweepObserver {
   void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) override;
   void trial_finished(const Trial& trial) override;
   void measuring(size_t samples_done, bool final_rounds) override;
+  void disturbed(SampleMark mark) override;
   void problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
                         size_t candidates) override;
 
@@ -33,6 +35,7 @@ class Progress final : public SweepObserver {
   Ends ends_;
   bool terminal_;
   std::map<Outcome, int> outcomes_;  ///< of this shape, without those found
+  std::set<SampleMark> told_;        ///< once a sweep is enough
   bool dirty_ = false;
   size_t index_ = 0, count_ = 0, candidates_ = 0, trials_ = 0;
   size_t compiled_ = 0, to_compile_ = 0;

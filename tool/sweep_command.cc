@@ -40,7 +40,8 @@ struct SweepArguments {
   CommonOptions common;
   std::string strategy = "ranked", regime = "burst", time;
   int trials = 32, jobs = 0;
-  int64_t seed = 1;
+  int64_t seed = 1, search_seed = -1;
+  bool warm = false;
 };
 
 /// What a sweep without a GPU can say of each shape: space, static evidence, proofs, roofline. No times.
@@ -102,6 +103,24 @@ void print_summary(const SweepSummary& s, size_t workers) {
          ms.size(), ms.size() == 1 ? "" : "s", ms[ms.size() / 2], ms.back(), workers,
          workers == 1 ? "" : "s");
   for (const std::string& text : s.skipped) tell("skipped {}\n", text);
+  for (const auto& [mark, count] : s.marked)
+    tell("{} sample{} {}: stored, not counted, taken again\n", count, count == 1 ? " was" : "s were",
+         name(mark));
+  for (const std::string& text : s.disturbed)
+    tell("{}: given up, every sample was disturbed; the same command goes on from here\n", text);
+}
+
+/// Where the wall time went: the GPU is to wait for nobody.
+void print_wall_time(const WallTime& w) {
+  double busy = w.validate_s + w.time_s;
+  if (busy <= 0) return;
+  auto share = [&](double s) { return 100 * s / w.total_s; };
+  tell(
+      "GPU validating or timing {:.0f} % of {:.1f} s: validating {:.0f} %, timing {:.0f} %; operands and "
+      "references "
+      "{:.0f} %, loading {:.0f} %, waiting for the compiler {:.0f} %\n",
+      share(busy), w.total_s, share(w.validate_s), share(w.time_s), share(w.operands_s), share(w.load_s),
+      share(w.compiler_s));
 }
 
 int run(const SweepArguments& a, const std::string& command_line) {
@@ -115,14 +134,15 @@ int run(const SweepArguments& a, const std::string& command_line) {
   o.restrictions = restrictions(a.common, *o.family);
   o.strategy = &find_strategy(a.strategy);
   o.regime = parse_regime(a.regime);
-  if (o.regime == Regime::sustained)
-    throw UsageError("--regime sustained: sweeps take burst times only so far");
+  o.warm_l2 = a.warm;
   if (a.trials < 1 || a.trials > 1000000) throw UsageError("--trials: a number from 1 to 1000000");
   if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
   o.trials = a.trials;
   if (!a.time.empty()) o.time_budget = parse_duration(a.time);
   if (a.seed < 0) throw UsageError("--seed: a number from 0");
+  if (a.search_seed < -1) throw UsageError("--search-seed: a number from 0");
   o.seed = static_cast<uint64_t>(a.seed);
+  o.search_seed = a.search_seed < 0 ? o.seed : static_cast<uint64_t>(a.search_seed);
   o.alpha = static_cast<float>(a.common.alpha);
   o.beta = static_cast<float>(a.common.beta);
 
@@ -155,6 +175,7 @@ int run(const SweepArguments& a, const std::string& command_line) {
     summary = run_sweep(o, compiler, executor.get(), journal, progress, g_stop);
   }
   print_summary(summary, static_cast<size_t>(jobs));
+  if (where.gpu) print_wall_time(summary.wall);
   if (summary.interrupted) {
     tell("interrupted: what was measured is in {}; the same command resumes\n", a.common.db);
     return kInterrupted;
@@ -167,8 +188,8 @@ int run(const SweepArguments& a, const std::string& command_line) {
   if (where.gpu) {
     std::vector<Problem> problems;
     for (const ListedShape& listed : o.shapes) problems.push_back({o.cls, listed.shape});
-    fmt::print("{}",
-               winner_table(store, problems, o.shapes, device.uuid, o.regime, rates_for(where), 1, format));
+    fmt::print("{}", winner_table(store, problems, o.shapes, device.uuid, {o.regime, "p1", o.warm_l2},
+                                  rates_for(where), 1, format));
     bool all_won = summary.without_winner.empty() && summary.skipped.empty() && !summary.out_of_time;
     return all_won ? kDone : kNoWinner;
   }
@@ -204,16 +225,21 @@ void declare_sweep(CLI::App& app, int& status) {
   app.add_option("--strategy", a->strategy, "ranked, random, exhaustive (default ranked)")->type_name("NAME");
   app.add_option("--trials", a->trials, "variants to try for each shape (default 32)")->type_name("N");
   app.add_option("--time", a->time, "stop the whole sweep after: 90s, 10m, 2h")->type_name("TIME");
-  app.add_option("--regime", a->regime, "burst (default burst)")->type_name("NAME");
+  app.add_option("--regime", a->regime, "burst; sustained: finalists under lasting load too (default burst)")
+      ->type_name("NAME");
+  app.add_flag("--warm", a->warm, "time with operands that L2 holds; kept apart from cold times");
   app.add_option("--jobs", a->jobs, "compile workers (default: all cores)")->type_name("N");
   app.add_option("--seed", a->seed, "of every random choice (default 1)")->type_name("N");
+  app.add_option("--search-seed", a->search_seed, "of the candidates alone (default: --seed)")
+      ->type_name("N");
   add_db_option(app, a->common);
   add_format_option(app, a->common);
   app.callback([a, &status, &app] {
     std::string command_line = "gemmtune sweep";
     for (const CLI::Option* option : app.get_options())
       for (const std::string& value : option->results())
-        command_line += " --" + option->get_single_name() + " " + value;
+        command_line +=
+            " --" + option->get_single_name() + (option->get_expected_max() == 0 ? "" : " " + value);
     status = run(*a, command_line);
   });
 }

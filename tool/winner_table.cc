@@ -15,6 +15,9 @@ std::string brief(const std::string& family, const std::string& config) {
   return known == nullptr ? config : brief_text(known->knobs(), parse_config(known->knobs(), config));
 }
 
+/// 95 %: "1.004-1.012"; two numbers for programs.
+Cell interval(const Interval& i) { return Cell(fmt::format("{:.3f}-{:.3f}", i.low, i.high)); }
+
 std::string counts_text(const std::map<Outcome, int64_t>& counts) {
   std::vector<std::string> parts;
   for (const auto& [outcome, count] : counts)
@@ -23,6 +26,10 @@ std::string counts_text(const std::map<Outcome, int64_t>& counts) {
 }
 
 }  // namespace
+
+std::string launch_text(const std::optional<LaunchCost>& cost) {
+  return cost && cost->launch_bound ? fmt::format("bound: {:.2f} us in a graph", cost->graph_us) : "";
+}
 
 Table answers_table(const std::vector<BestAnswer>& answers, std::span<const ListedShape> shapes,
                     const DeviceSpec* rates) {
@@ -37,6 +44,9 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
                {"roofline_share", "roofline"},
                {"spread", "spread"},
                {"ties", "ties"},
+               {"ratio", "x winner", true},
+               {"next_ratio", "next x winner", true},
+               {"launch", "launch", true},
                {"obtained", "obtained", true},
                {"family", "family", true},
                {"config", "config (knobs off their default)", true}});
@@ -47,7 +57,7 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
     std::string cls = to_string(answer.problem.cls);
     if (answer.top.empty() || answer.basis == Basis::none) {
       table.add(
-          {s.m, s.n, s.k, shape_name, cls, Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
+          {s.m, s.n, s.k, shape_name, cls, Cell(), Cell(), Cell(), Cell(), Cell(), Cell(), "", "", "",
            fmt::format("no winner: {}{}", counts_text(answer.counts),
                        answer.device.name == "emulator" ? " on the emulator, which takes no times" : ""),
            "", ""});
@@ -62,27 +72,33 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
       if (device != nullptr && time > 0)
         share = Cell::share(roofline(answer.problem, *device).bound_us() / time);
       Cell ties;
-      if (rank == 0 && answer.winner) ties = Cell(answer.winner->tie_set.size());
-      if (rank > 0) ties = trial.in_tie_set ? Cell("tie") : Cell("");
-      std::string obtained = measured
-                                 ? fmt::format("measured on {} ({}), validated by {}", answer.device.name,
-                                               name(answer.regime), name(trial.validated_by))
-                                 : fmt::format("predicted by {}", trial.model);
+      if (rank == 0 && answer.winner) ties = Cell(answer.winner->ties.size());
+      if (rank > 0) ties = trial.tie ? Cell("tie") : Cell("");
+      Cell ratio(""), next("");
+      if (rank > 0 && trial.tie) ratio = interval(*trial.tie);
+      if (rank == 0 && answer.winner && answer.winner->ratio_low > 0)
+        next = interval({answer.winner->ratio_low, answer.winner->ratio_high});
+      std::string obtained =
+          measured
+              ? fmt::format("measured on {} ({}{}), validated by {}", answer.device.name, name(answer.regime),
+                            answer.warm_l2 ? ", warm L2" : "", name(trial.validated_by))
+              : fmt::format("predicted by {}", trial.model);
       table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1),
-                 share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, obtained,
-                 trial.family, brief(trial.family, trial.config)});
+                 share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, ratio,
+                 next, launch_text(trial.launch_cost), obtained, trial.family,
+                 brief(trial.family, trial.config)});
     }
   }
   return table;
 }
 
 std::string winner_table(Store& store, const std::vector<Problem>& problems,
-                         std::span<const ListedShape> shapes, const std::string& device_uuid, Regime regime,
-                         const DeviceSpec& rates, int top, Format format) {
+                         std::span<const ListedShape> shapes, const std::string& device_uuid,
+                         const Timing& timing, const DeviceSpec& rates, int top, Format format) {
   BestFilter filter;
   filter.problems = problems;
   if (!device_uuid.empty()) filter.device_uuid = device_uuid;
-  filter.timing.regime = regime;
+  filter.timing = timing;
   filter.top = top;
   return answers_table(best(store, filter), shapes, &rates).render(format);
 }

@@ -1,6 +1,7 @@
 // The answer table that sweep and best print.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,11 +13,14 @@
 namespace gemmtune {
 
 /// One row a problem (with `top` > 1 also its runners-up): configuration, time, TFLOP/s, share of the
-/// roofline, ties, and how it was obtained. `shapes` gives names, in any order. `device_uuid` empty: every
-/// device.
+/// roofline, ties, how sure that is, and how it was obtained. `shapes` gives names, in any order.
+/// `device_uuid` empty: every device.
 std::string winner_table(Store& store, const std::vector<Problem>& problems,
-                         std::span<const ListedShape> shapes, const std::string& device_uuid, Regime regime,
-                         const DeviceSpec& rates, int top, Format format);
+                         std::span<const ListedShape> shapes, const std::string& device_uuid,
+                         const Timing& timing, const DeviceSpec& rates, int top, Format format);
+
+/// Whose time it is: "" for the kernel's; where launching takes longer, the kernel's time in a graph.
+std::string launch_text(const std::optional<LaunchCost>& cost);
 
 /// The same for answers at hand.
 Table answers_table(const std::vector<BestAnswer>& answers, std::span<const ListedShape> shapes,

@@ -43,11 +43,11 @@ TEST_F(BestTest, WinnerRunnersUpAndCounts) {
   EXPECT_EQ(a.top[0].config, "s=0");
   EXPECT_EQ(a.top[0].median_us, 10);
   EXPECT_EQ(a.top[0].validated_by, ValidatedBy::gpu);
-  EXPECT_TRUE(a.top[0].in_tie_set);
+  EXPECT_EQ(a.top[0].tie, (Interval{1, 1}));
   EXPECT_EQ(a.top[1].config, "s=9");
-  EXPECT_TRUE(a.top[1].in_tie_set);
+  EXPECT_EQ(a.top[1].tie, (Interval{1.01, 1.01}));
   EXPECT_EQ(a.top[2].config, "s=1");
-  EXPECT_FALSE(a.top[2].in_tie_set);
+  EXPECT_FALSE(a.top[2].tie);
   EXPECT_EQ(a.counts, (std::map<Outcome, int64_t>{
                           {Outcome::ok, 6}, {Outcome::wrong_result, 1}, {Outcome::compile_failed, 2}}));
   EXPECT_EQ(best(store_, {.timing = {.regime = Regime::sustained}})[0].winner->median_us, 20);
@@ -154,7 +154,7 @@ void fill(Store& store, int trials, int problems) {
       per + " % 2 WHEN 0 THEN 'ok' ELSE 'wrong_result' END, 'done', '', 'gpu', " + evidence +
       ", 5 FROM i;"
       "INSERT INTO sample SELECT id, j, 100 + (id * 7919 + j) % 1000 / 10.0, 10, 1, 0, 1500000, 700000, 60, "
-      "0 "
+      "0, '' "
       "FROM trial CROSS JOIN (SELECT 0 AS j UNION ALL SELECT 1 UNION ALL SELECT 2) WHERE regime IS NOT NULL;"
       "UPDATE trial SET median_us = (SELECT avg(time_us) FROM sample WHERE trial_id = trial.id AND idx = 1), "
       "relative_spread = 0.01 WHERE regime IS NOT NULL; DROP TABLE i;");
@@ -247,7 +247,8 @@ TEST_F(BestTest, TheCheckFindsWhatIsWrong) {
   };
   found_after("UPDATE sample SET time_us = 99 WHERE trial_id = 1", "trial 1: the stored median");
   found_after("UPDATE trial SET finalist = 1 WHERE id = 2", "trial 2: its mark as a finalist");
-  found_after("UPDATE trial SET median_us = NULL WHERE id = 2", "trial 2: has samples but no median");
+  found_after("UPDATE trial SET median_us = NULL WHERE id = 2",
+              "trial 2: has samples that count but no median");
   found_after("DELETE FROM device", "refers to a missing row of device");
   found_after("UPDATE device SET name = 'emulator'", "trial 1: a measured time on a device that has none");
   found_after("DELETE FROM winner_tie", "winner 1: its trial is not in its own tie set");

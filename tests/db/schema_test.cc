@@ -1,5 +1,9 @@
 // Migrations, and the rules that the schema itself keeps, whoever writes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
 
 #include "db/check.h"
 #include "tests/db/fixture.h"
@@ -70,26 +74,67 @@ TEST_F(SchemaTest, EmbeddedMigrationsReachTheCurrentVersion) {
     EXPECT_EQ(schema.migrations[i].version, static_cast<int>(i) + 2);
 }
 
-TEST_F(SchemaTest, Version1BecomesTheNewestSchema) {
-  auto tables = [](Connection& c) {
+/// The schema that version 2 of the file had, with a winner, its tie and a failed trial.
+std::string version_2() {
+  std::ifstream file(GEMMTUNE_SOURCE_DIR "/tests/data/schemas/version_2.sql");
+  return std::string(std::istreambuf_iterator<char>(file), {}) + R"(
+    INSERT INTO device VALUES (1, 'GPU-1', 'NVIDIA H200', 'sm_90a', 132, 1, 1, 'x');
+    INSERT INTO problem VALUES (1, 'bf16-bf16-kk', 64, 64, 64);
+    INSERT INTO config VALUES (1, 'f', 'a=1', '{}'), (2, 'f', 'a=2', '{}'), (3, 'f', 'a=3', '{}');
+    INSERT INTO trial (id, problem_id, device_id, config_id, arch, regime, protocol, warm, outcome, stage, message,
+                       validated_by, validation, wall_ms)
+      VALUES (1, 1, 1, 1, 'sm_90a', 'burst', 'p1', 0, 'ok', 'done', '', 'gpu', '[{}]', 1),
+             (2, 1, 1, 2, 'sm_90a', 'burst', 'p1', 0, 'ok', 'done', '', 'gpu', '[{}]', 1),
+             (3, 1, 1, 3, 'sm_90a', NULL, NULL, 0, 'compile_failed', 'compile', '', 'none', '[]', 1);
+    INSERT INTO sample VALUES (1, 0, 10, 1, 0, 1, 0, 0, 0, 0), (2, 0, 10.1, 1, 0, 1, 0, 0, 0, 0);
+    UPDATE trial SET median_us = 10, relative_spread = 0, finalist = 1 WHERE id = 1;
+    UPDATE trial SET median_us = 10.1, relative_spread = 0, finalist = 1 WHERE id = 2;
+    INSERT INTO winner (id, problem_id, device_id, regime, trial_id, evidence) VALUES (5, 1, 1, 'burst', 1, 'seen');
+    INSERT INTO winner_tie VALUES (5, 0, 1), (5, 1, 2);
+    DELETE FROM winner_due;)";
+}
+
+TEST_F(SchemaTest, OlderVersionsBecomeTheNewestSchema) {
+  auto objects = [](Connection& c) {
     std::string all;
-    Statement row(c,
-                  "SELECT m.name, i.name, i.type FROM sqlite_schema m, pragma_table_info(m.name) i "
-                  "WHERE m.type = 'table' ORDER BY m.name, i.cid");
-    while (row.step()) all += row.text(0) + "." + row.text(1) + " " + row.text(2) + "\n";
+    Statement row(
+        c,
+        "SELECT m.type, m.name, i.name, i.type FROM sqlite_schema m LEFT JOIN pragma_table_info(m.name) i "
+        "ORDER BY m.type, m.name, i.cid");
+    while (row.step()) all += row.text(0) + " " + row.text(1) + "." + row.text(2) + " " + row.text(3) + "\n";
+    Statement text(c, "SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name");
+    while (text.step()) all += text.text(0) + ": " + text.text(1) + "\n";
     return all;
   };
   std::string fresh;
   {
-    Connection c = open_database(path(), OpenMode::read_write_create);
-    fresh = tables(c);
-    c.execute("ALTER TABLE kernel DROP COLUMN ptx");  // what version 2 added
-    c.execute("PRAGMA user_version = 1");
-    ASSERT_NE(tables(c), fresh);
+    Connection c = open_database(path("fresh.db"), OpenMode::read_write_create);
+    fresh = objects(c);
   }
-  Connection c = open_database(path(), OpenMode::read_write_create);
-  EXPECT_EQ(tables(c), fresh);
-  EXPECT_EQ(query_integer(c, "PRAGMA user_version"), current_schema().version);
+  for (int version : {1, 2}) {
+    std::string file = path(fmt::format("{}.db", version));
+    {
+      Connection c = open_database(file, OpenMode::read_write_create, Schema{2, version_2(), {}});
+      if (version == 1) {
+        c.execute("ALTER TABLE kernel DROP COLUMN ptx");
+        c.execute("PRAGMA user_version = 1");
+      }
+      ASSERT_NE(objects(c), fresh);
+    }
+    Store store(file);
+    Connection& c = store.connection();
+    EXPECT_EQ(objects(c), fresh) << version;
+    EXPECT_EQ(query_integer(c, "PRAGMA user_version"), current_schema().version);
+    std::optional<Winner> winner = store.winner({{}, {64, 64, 64}}, 1, {});
+    ASSERT_TRUE(winner);
+    EXPECT_EQ(winner->trial_id, 1);
+    EXPECT_EQ(winner->final_rounds, 1);
+    EXPECT_EQ(winner->ties.size(), 2u);
+    EXPECT_DOUBLE_EQ(winner->ties[1].ratio.low, 1.01);
+    EXPECT_EQ(query_integer(c, "SELECT sum(trials) FROM outcome_count WHERE warm = 0"), 3);
+    EXPECT_EQ(query_integer(c, "SELECT count(*) FROM winner_due"), 0);
+    EXPECT_EQ(query_integer(c, "SELECT count(*) FROM sample WHERE mark = ''"), 2);
+  }
 }
 
 /// One ok trial (1), one failed (2), one ok without a time (3), one ok on another problem (4).
@@ -108,8 +153,9 @@ class RulesTest : public SchemaTest {
     EXPECT_NE(message.find(reason), std::string::npos) << sql << "\n" << message;
   }
   std::string winner_sql(int trial) {
-    return "INSERT INTO winner (problem_id, device_id, regime, trial_id, evidence) VALUES (1, 1, 'burst', " +
-           std::to_string(trial) + ", '')";
+    return "INSERT INTO winner (problem_id, device_id, regime, warm, trial_id, final_rounds, evidence) "
+           "VALUES (1, 1, 'burst', 0, " +
+           std::to_string(trial) + ", 0, '')";
   }
   int64_t winners() { return query_integer(store_.connection(), "SELECT count(*) FROM winner"); }
 
@@ -122,9 +168,9 @@ TEST_F(RulesTest, OnlyOkValidatedMeasuredTrialsWin) {
   store_.connection().execute(winner_sql(1));
   for (int trial : {2, 3, 4}) {
     refused("UPDATE winner SET trial_id = " + std::to_string(trial), "a winner needs");
-    refused("INSERT INTO winner_tie VALUES (1, 0, " + std::to_string(trial) + ")", "a tie needs");
+    refused("INSERT INTO winner_tie VALUES (1, 0, " + std::to_string(trial) + ", 1, 1)", "a tie needs");
   }
-  store_.connection().execute("INSERT INTO winner_tie VALUES (1, 0, 1)");
+  store_.connection().execute("INSERT INTO winner_tie VALUES (1, 0, 1, 1, 1)");
 }
 
 TEST_F(RulesTest, WinnersNeedEvidenceNotOnlyAWord) {
@@ -134,7 +180,7 @@ TEST_F(RulesTest, WinnersNeedEvidenceNotOnlyAWord) {
 
 TEST_F(RulesTest, ATrialThatFailsLaterLosesItsCrown) {
   store_.connection().execute(winner_sql(1));
-  store_.connection().execute("INSERT INTO winner_tie VALUES (1, 0, 1)");
+  store_.connection().execute("INSERT INTO winner_tie VALUES (1, 0, 1, 1, 1)");
   store_.update_validation(1, Outcome::wrong_result, "row 3", {ValidatedBy::gpu, {}});
   EXPECT_EQ(winners(), 0);
   EXPECT_EQ(query_integer(store_.connection(), "SELECT count(*) FROM winner_tie"), 0);
@@ -159,7 +205,7 @@ TEST_F(RulesTest, ImpossibleTimesAreRefused) {
   for (const char* bad : {"0", "-1", "9e999", "NULL", "'x'"}) {
     SCOPED_TRACE(bad);
     EXPECT_THROW(store_.connection().execute("INSERT INTO sample VALUES (1, 9, " + std::string(bad) +
-                                             ", 1, 1, 0, 1, 1, 1, 1)"),
+                                             ", 1, 1, 0, 1, 1, 1, 1, '')"),
                  ConstraintError);
   }
   for (const char* bad : {"0", "-1", "9e999"})

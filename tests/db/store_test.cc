@@ -236,7 +236,7 @@ TEST_F(StoreTest, FiltersTrials) {
   EXPECT_EQ(store_.trials({.arch = "sm_90a", .device_id = device_}).size(), 2u);
   EXPECT_EQ(store_.trials({.arch = "sm_100a"}).size(), 0u);
   EXPECT_EQ(store_.trials({.outcome = Outcome::crashed}).size(), 1u);
-  EXPECT_EQ(store_.trials({.regime = Regime::burst}).size(), 1u);
+  EXPECT_EQ(store_.trials({.timing = Timing{}}).size(), 1u);
   EXPECT_EQ(store_.trials({.sweep_id = sweep}).size(), 1u);
 }
 

@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
+
+#include "search/launch_cost.h"
+#include "search/stopping.h"
 
 namespace gemmtune {
 namespace {
@@ -37,6 +43,11 @@ struct FakeExecutor : Executor {
   std::set<std::string> wrong, hangs_in_timing;  ///< by substring of the config
   int begun = 0, validated = 0, samples = 0;
   int die_after_samples = 1 << 30;
+  std::map<Regime, std::vector<std::string>> order;  ///< who was sampled
+  std::set<bool> warmths;
+  std::function<SampleMark()> mark = [] { return SampleMark::none; };
+  int graphs = 0;
+  double graph_us = 0;
 
   static bool any(const std::set<std::string>& set, const std::string& config) {
     for (const std::string& text : set)
@@ -64,7 +75,16 @@ struct FakeExecutor : Executor {
     }
     return result;
   }
-  SampleResult sample(int handle, Regime) override {
+  GraphResult sample_graph(int handle, bool) override {
+    ++graphs;
+    GraphResult result;
+    result.plain_us = 10;
+    result.graph_us = loaded.contains(handle) ? graph_us : -1;
+    return result;
+  }
+  SampleResult sample(int handle, Regime regime, bool warm_l2) override {
+    order[regime].push_back(loaded.at(handle));
+    warmths.insert(warm_l2);
     if (++samples > die_after_samples) throw std::runtime_error("power cut");
     SampleResult result;
     if (any(hangs_in_timing, loaded.at(handle))) {
@@ -72,8 +92,9 @@ struct FakeExecutor : Executor {
       return result;
     }
     // More stages, faster: the winner is known.
-    result.sample.time_us = loaded.at(handle).find("stages=4") != std::string::npos ? 10 : 10.2;
+    result.sample.time_us = loaded.at(handle).find("stages=4") != std::string::npos ? 10 : 10.3;
     result.sample.launches = 1;
+    result.sample.mark = mark();
     return result;
   }
 };
@@ -103,14 +124,22 @@ struct FakeJournal : Journal {
     return found == kernels.end() ? std::nullopt : std::optional(found->second);
   }
   void put_kernel(const CompiledKernel& kernel) override { kernels[kernel.key] = kernel; }
-  std::vector<Known> known_trials(const Problem& problem, Regime) override {
+  std::vector<Known> known_trials(const Problem& problem, const Timing& timing) override {
     std::vector<Known> known;
-    for (size_t i = 0; i < trials.size(); ++i)
-      if (trials[i].problem == problem)
-        known.push_back({static_cast<int64_t>(i), trials[i].config, trials[i].kernel_key, trials[i].outcome,
-                         trials[i].measurement ? trials[i].measurement->samples : SampleList()});
+    for (size_t i = 0; i < trials.size(); ++i) {
+      const std::optional<Measurement>& m = trials[i].measurement;
+      if (trials[i].problem != problem || (m && (m->regime != timing.regime || m->warm_l2 != timing.warm_l2)))
+        continue;
+      known.push_back({static_cast<int64_t>(i), trials[i].config, trials[i].kernel_key, trials[i].outcome,
+                       m ? m->samples : SampleList(), trials[i].validation,
+                       launch_costs.contains(static_cast<int64_t>(i))});
+    }
     return known;
   }
+  std::optional<Incumbent> stored_winner;
+  std::map<int64_t, LaunchCost> launch_costs;
+  std::optional<Incumbent> incumbent(const Problem&, const Timing&) override { return stored_winner; }
+  void put_launch_cost(int64_t id, const LaunchCost& cost) override { launch_costs[id] = cost; }
   using SampleList = std::vector<Sample>;
   int64_t record(const Trial& trial) override {
     trials.push_back(trial);
@@ -122,10 +151,11 @@ struct FakeJournal : Journal {
   void fail(int64_t id, Outcome outcome, const std::string&) override {
     trials[static_cast<size_t>(id)].outcome = outcome;
   }
-  std::optional<double> settle(const Problem& problem, Regime) override {
+  std::optional<double> settle(const Problem& problem, const Timing& timing) override {
     std::optional<double> best;
     for (const Trial& trial : trials)
       if (trial.problem == problem && trial.outcome == Outcome::ok && trial.measurement &&
+          trial.measurement->regime == timing.regime && trial.measurement->median_us() > 0 &&
           (!best || trial.measurement->median_us() < *best))
         best = trial.measurement->median_us();
     return best;
@@ -290,6 +320,105 @@ TEST_F(SweepTest, AShapeWithoutLegalConfigIsSkippedWithItsReason) {
   SweepSummary s = run(&executor);
   ASSERT_EQ(s.skipped.size(), 1u);
   EXPECT_EQ(s.skipped[0].substr(0, 40), "128x128x100: no legal configuration (K =");
+}
+
+TEST_F(SweepTest, SustainedMeasuresTheFinalistsOfTheBurstBesideTheFastest) {
+  options.shapes.resize(1);
+  options.regime = Regime::sustained;
+  SweepSummary s = run(&executor);
+  EXPECT_TRUE(s.without_winner.empty());
+  size_t burst = 0, sustained = 0;
+  for (const Trial& trial : journal.trials) {
+    ++(trial.measurement->regime == Regime::burst ? burst : sustained);
+    if (trial.measurement->regime == Regime::burst) continue;
+    EXPECT_TRUE(trial.validation.passed());
+    for (const Sample& sample : trial.measurement->samples) EXPECT_TRUE(sample.final_round);
+  }
+  EXPECT_EQ(burst, 6u);
+  EXPECT_EQ(sustained, kMaxSustained);
+  // Blocks come in pairs, and the fastest of the burst is in each.
+  const std::vector<std::string>& order = executor.order[Regime::sustained];
+  ASSERT_EQ(order.size(), 2 * kSustainedRounds * (kMaxSustained - 1));
+  std::map<std::string, int> count;
+  for (const std::string& config : order) ++count[config];
+  auto reference = std::ranges::max_element(count, {}, [](const auto& c) { return c.second; })->first;
+  EXPECT_NE(reference.find("stages=4"), std::string::npos);
+  for (size_t i = 0; i < order.size(); i += 2)
+    EXPECT_EQ((order[i] == reference) + (order[i + 1] == reference), 1) << i;
+  int samples = executor.samples;
+  run(&executor);
+  EXPECT_EQ(executor.samples, samples) << "all of it is known";
+}
+
+TEST_F(SweepTest, WarmIsAskedForAndRecorded) {
+  options.warm_l2 = true;
+  run(&executor);
+  EXPECT_EQ(executor.warmths, (std::set<bool>{true}));
+  for (const Trial& trial : journal.trials) EXPECT_TRUE(trial.measurement->warm_l2);
+  options.warm_l2 = false;
+  run(&executor);
+  EXPECT_EQ(journal.trials.size(), 24u) << "cold times are no warm ones";
+}
+
+TEST_F(SweepTest, MarkedSamplesAreStoredAndTakenAgain) {
+  options.shapes.resize(1);
+  options.repeat_pause = std::chrono::milliseconds(0);
+  int taken = 0;
+  executor.mark = [&] { return ++taken % 5 == 0 ? SampleMark::throttled : SampleMark::none; };
+  SweepSummary s = run(&executor);
+  EXPECT_EQ(s.marked[SampleMark::throttled], executor.samples / 5);
+  EXPECT_TRUE(s.disturbed.empty());
+  EXPECT_TRUE(s.without_winner.empty());
+  int stored = 0, counted = 0;
+  for (const Trial& trial : journal.trials) {
+    stored += static_cast<int>(trial.measurement->samples.size());
+    for (const Sample& sample : trial.measurement->samples) counted += sample.mark == SampleMark::none;
+    std::set<int> rounds;
+    for (const Sample& sample : trial.measurement->samples)
+      if (sample.mark == SampleMark::none) {
+        EXPECT_TRUE(rounds.insert(sample.round).second);
+      }
+  }
+  EXPECT_EQ(stored, executor.samples);
+  EXPECT_EQ(counted, executor.samples - executor.samples / 5);
+}
+
+TEST_F(SweepTest, WhereNoRepetitionHelpsTheShapeIsGivenUpAndLaterResumed) {
+  options.repeat_pause = std::chrono::milliseconds(0);
+  executor.mark = [] { return SampleMark::contended; };
+  SweepSummary s = run(&executor);
+  EXPECT_EQ(s.disturbed.size(), 2u);
+  EXPECT_EQ(s.without_winner.size(), 2u);
+  EXPECT_EQ(executor.samples, 18);
+  executor.mark = [] { return SampleMark::none; };
+  s = run(&executor);
+  EXPECT_TRUE(s.disturbed.empty());
+  EXPECT_TRUE(s.without_winner.empty());
+  EXPECT_EQ(executor.validated, 12) << "nothing is validated again";
+}
+
+TEST_F(SweepTest, TheIncumbentMeetsItsChallengers) {
+  options.shapes.resize(1);
+  Config config = parse_config(options.family->knobs(), "tile_n=256");
+  journal.stored_winner = {std::string(options.family->name()), to_text(options.family->knobs(), config)};
+  run(&executor);
+  EXPECT_EQ(journal.trials.size(), 7u);
+  EXPECT_EQ(journal.trials.back().config, journal.stored_winner->config);
+  journal.stored_winner->config = "no_such_knob=1";
+  run(&executor);
+  EXPECT_EQ(journal.trials.size(), 7u);
+}
+
+TEST_F(SweepTest, ShortLaunchesAreComparedWithAGraphOnce) {
+  options.shapes.resize(1);
+  executor.graph_us = 5;
+  run(&executor);
+  EXPECT_EQ(journal.launch_costs.size(), kMaxSustained);
+  for (const auto& [id, cost] : journal.launch_costs) EXPECT_TRUE(cost.launch_bound);
+  int graphs = executor.graphs;
+  EXPECT_EQ(graphs, static_cast<int>(kMaxSustained) * kLaunchCostPairs);
+  run(&executor);
+  EXPECT_EQ(executor.graphs, graphs);
 }
 
 TEST_F(SweepTest, StopsBetweenStepsWhenAsked) {
