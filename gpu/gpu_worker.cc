@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "gpu/canary_run.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/device_info.h"
 #include "gpu/embedded.h"
@@ -59,14 +60,18 @@ class Worker {
     if (op == "prepare") return prepare(request);
     if (op == "validate") return validate(request);
     if (op == "sample") return sample(request);
+    if (op == "recheck") return recheck(request);
+    if (op == "end") return forget_problem();
+    if (op == "canary") return canary();
     throw std::logic_error("unknown request " + op);
   }
 
  private:
   std::string compile_support() const {
     std::string source;
-    for (const auto& file : gpu_embedded())
-      if (file.name == "kernels/support.cu") source = file.text;
+    for (const char* name : {"kernels/support.cu", "kernels/canary.cu"})
+      for (const auto& file : gpu_embedded())
+        if (file.name == name) source += file.text;
     CompileResult support =
         Nvrtc().compile({"support", source, fmt::format("sm_{}{}", gpu_.cc_major, gpu_.cc_minor)});
     if (!support.ok) throw CudaError{CUDA_ERROR_UNKNOWN, "support kernels do not compile: " + support.log};
@@ -97,10 +102,15 @@ class Worker {
     return buffer;
   }
 
-  json begin(const json& request) {
+  json forget_problem() {
     prepared_.clear();
     checks_.clear();
     timing_.reset();
+    return json::object();
+  }
+
+  json begin(const json& request) {
+    forget_problem();
     preheated_ = false;
     problem_ = {parse_problem_class(request.at("class").get<std::string>()), request.at("shape")};
     alpha_ = request.at("alpha");
@@ -170,9 +180,10 @@ class Worker {
       reply["message"] = message;
       return reply;
     };
-    auto judge = [&](CheckSet& set, const Shape& shape) -> std::string {
-      LaunchPlan shape_plan = plan(p, shape);
-      DeviceBuffer partials = workspace(shape_plan);
+    // One workspace for all fills of a shape, as in timing: what a launch finds there is what another, with
+    // other operands, has left.
+    auto judge = [&](CheckSet& set, const Shape& shape, const LaunchPlan& shape_plan,
+                     const DeviceBuffer& partials) -> std::string {
       OperandAddresses operands = set.addresses();
       operands.workspace = partials.address();
       PreparedLaunch launch(p.function, shape_plan, operands);
@@ -182,20 +193,39 @@ class Worker {
       std::string what = got.mismatches > 0 ? fmt::format("{} of {} elements wrong, first {}", got.mismatches,
                                                           got.elements, got.first_mismatch)
                          : !got.guards_intact ? std::string("wrote outside its buffers")
-                                              : std::string("two launches gave different bits");
+                                              : std::string("launches gave different bits");
       return fmt::format("{} fill at {}: {}", name(got.fill), to_string(shape), what);
     };
     if (request.at("proxies").get<bool>()) {
       TileShape tile = p.variant.family->tile(p.variant.config, p.variant.cls);
-      for (const Shape& shape : proxy_shapes(tile, problem_.cls, gpu_.record.sm_count))
+      for (const Shape& shape : proxy_shapes(tile, problem_.cls, gpu_.record.sm_count)) {
+        LaunchPlan shape_plan = plan(p, shape);
+        DeviceBuffer partials = workspace(shape_plan);
         for (Fill fill : kAllFills) {
           CheckSet set(*support_, stream_, {problem_.cls, shape}, alpha_, beta_, fill, kSeed + 7);
-          if (std::string message = judge(set, shape); !message.empty()) return finish(message);
+          if (std::string message = judge(set, shape, shape_plan, partials); !message.empty())
+            return finish(message);
         }
+      }
     }
+    LaunchPlan shape_plan = plan(p, problem_.shape);
     for (const auto& set : checks_)
-      if (std::string message = judge(*set, problem_.shape); !message.empty()) return finish(message);
+      if (std::string message = judge(*set, problem_.shape, shape_plan, p.workspace); !message.empty())
+        return finish(message);
     return finish("");
+  }
+
+  /// After timing: thousands of launches later the kernel, with its workspace, must still be right.
+  json recheck(const json& request) {
+    Prepared& p = prepared_.at(request.at("handle").get<int>());
+    OperandAddresses operands = checks_.front()->addresses();
+    operands.workspace = p.workspace.address();
+    std::string wrong =
+        checks_.front()->recheck(PreparedLaunch(p.function, plan(p, problem_.shape), operands));
+    if (!wrong.empty())
+      throw StepFailure{Outcome::unstable,
+                        fmt::format("right when validated, wrong after timing: {}", wrong)};
+    return json::object();
   }
 
   /// Launches `count` times, rotating over the operand sets.
@@ -215,6 +245,11 @@ class Worker {
     float ms = 0;
     check(cuda.EventElapsedTime(&ms, start_, stop_), "cuEventElapsedTime");
     return double(ms) * 1000 / count;
+  }
+
+  json canary() {
+    CanaryReading reading = run_canary(*support_, stream_, start_, stop_);
+    return {{"wrong", reading.wrong}, {"tflops", reading.tflops}};
   }
 
   json sample(const json& request) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "kernel_templates/render.h"
 #include "search/static_check.h"
@@ -14,6 +15,8 @@ namespace gemmtune {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kBusyPause{50};  ///< between two looks at a device that others use
 
 struct Candidate {
   Variant variant;
@@ -149,7 +152,33 @@ class Sweep {
     return journal_.record(trial);
   }
 
+  /// The device alone, while this lives.
+  struct Reservation {
+    Executor* executor;
+    ~Reservation() {
+      if (executor != nullptr) executor->release();
+    }
+  };
+
+  /// Waits for the device, while compilations go on. False: the sweep is to end first.
+  bool reserve() {
+    if (executor_ == nullptr) return true;
+    bool told = false;
+    while (std::optional<std::string> holder = executor_->reserve()) {
+      if (!told) observer_.device_busy(*holder);
+      told = true;
+      if (halted()) return false;
+      auto next = Clock::now() + kBusyPause;
+      compiler_.poll(kBusyPause);
+      std::this_thread::sleep_until(next);  // with nothing to compile poll() returns at once
+    }
+    return true;
+  }
+
   void tune(const PlannedProblem& planned) {
+    if (!reserve()) return;
+    Reservation reservation{executor_};
+    // Behind the reservation: who had the device may have been at this very problem.
     std::map<std::pair<std::string, std::string>, Journal::Known> known;
     for (Journal::Known& trial : journal_.known_trials(planned.problem, o_.regime))
       known.insert_or_assign({trial.config, trial.kernel_key}, std::move(trial));
