@@ -115,6 +115,7 @@ CheckSet::Verdict CheckSet::compare(Against against) const {
   long long count = problem_.shape.m * problem_.shape.n;
   int out = static_cast<int>(problem_.cls.out);
   Verdict verdict;
+  check(cuda.StreamSynchronize(stream_), "kernel");  // a fault is the kernel's, not the copy's
   check(cuda.MemcpyHtoD(scratch_.address(), &verdict, sizeof verdict), "cuMemcpyHtoD");
   if (against == Against::reference && fill_ == Fill::normal) {
     launch(kernels_.compare_bound, kFillGrid, stream_, d_.address(), expected_.address(),

@@ -8,6 +8,7 @@
 #include "gpu/compile_pool.h"
 #include "tests/gpu/gpu_fixture.h"
 #include "tests/isolation/fault_kernels.h"
+#include "tool/db_journal.h"
 
 namespace gemmtune {
 namespace {

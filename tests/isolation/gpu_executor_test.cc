@@ -97,6 +97,15 @@ TEST_F(GpuExecutorTest, FaultsInOtherSteps) {
   EXPECT_EQ(sample.sample.time_us, 0);
 }
 
+/// A time whose kernel was wrong right behind it is no time.
+TEST_F(GpuExecutorTest, ASampleNeedsARightResultBehindIt) {
+  GpuExecutor gpu = executor();
+  ASSERT_EQ(gpu.begin_problem(problem(), 1, 0).outcome, Outcome::ok);
+  ASSERT_EQ(gpu.prepare(0, variant(), kernel("wrong at recheck")).outcome, Outcome::ok);
+  EXPECT_EQ(gpu.validate(0).outcome, Outcome::ok);
+  EXPECT_EQ(gpu.sample(0, Regime::burst).outcome, Outcome::wrong_result);
+}
+
 /// A hung worker does not read; a cubin larger than the socket's buffer must not block the coordinator.
 TEST_F(GpuExecutorTest, AStoppedWorkerDoesNotBlockASend) {
   WorkerProcess worker("gpu", "0");
