@@ -211,6 +211,14 @@ void Store::put_winner(const Winner& winner, int64_t device_id) {
   transaction.commit();
 }
 
+void Store::set_winner_evidence(const Problem& problem, int64_t device_id, Regime regime,
+                                const std::string& evidence) {
+  Statement(connection_,
+            "UPDATE winner SET evidence = ?4 WHERE problem_id = ?1 AND device_id = ?2 AND regime = ?3")
+      .bind(problem_id(problem), device_id, name(regime), evidence)
+      .run();
+}
+
 void Store::drop_winner(const Problem& problem, int64_t device_id, Regime regime) {
   Transaction transaction(connection_);
   for (const char* sql : {"DELETE FROM winner WHERE problem_id = ? AND device_id = ? AND regime = ?",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "db/winners.h"
 #include "kernel_templates/family.h"
 #include "search/roofline.h"
 
@@ -64,10 +65,11 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
       Cell ties;
       if (rank == 0 && answer.winner) ties = Cell(answer.winner->tie_set.size());
       if (rank > 0) ties = trial.in_tie_set ? Cell("tie") : Cell("");
-      std::string obtained = measured
-                                 ? fmt::format("measured on {} ({}), validated by {}", answer.device.name,
-                                               name(answer.regime), name(trial.validated_by))
-                                 : fmt::format("predicted by {}", trial.model);
+      std::string obtained =
+          measured ? fmt::format("measured on {} ({}), validated by {}", answer.device.name,
+                                 name(answer.regime), name(trial.validated_by)) +
+                         (rank == 0 && answer.winner && is_stale(*answer.winner) ? ", stale" : "")
+                   : fmt::format("predicted by {}", trial.model);
       table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1),
                  share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, obtained,
                  trial.family, brief(trial.family, trial.config)});
