@@ -53,7 +53,7 @@ if [ "$sanitize" = yes ]; then
   build "$BUILD_DIR-sanitize" all
   say "unit and emulator tests under the sanitizers"
   # Not the emulator's long ones: whole variants, whose code the others reach too.
-  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Sm100Proof|Ladders?)\.|Proof' --no-tests=error --output-on-failure \
+  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Sm100Proof|Ladders?|FaultsOnTheEmulator)\.|Proof|^KillNine.Emulated' --no-tests=error --output-on-failure \
     -j "$JOBS" </dev/null || failed+=("sanitizers")
   bash scripts/fuzz.sh 30 || failed+=("fuzzing")
 fi

@@ -22,8 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "db/check.h"
-#include "db/store.h"
+#include "db/queries.h"
 
 namespace gemmtune {
 namespace {
@@ -67,13 +66,16 @@ std::vector<std::string> sweep_of(const Arguments& a, const fs::path& db) {
 
 bool succeeded(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
 
-/// "512x512x512 stages=2,... ok"; a trial's identity and outcome.
+/// "512x512x512 stages=2,... ok": identity and outcome of each trial, and which shapes have a settled winner.
 std::multiset<std::string> trial_set(const fs::path& db) {
   std::multiset<std::string> set;
   Store store(db.string(), OpenMode::read_only);
   for (const StoredTrial& stored : store.trials({}))
     set.insert(fmt::format("{} {} {} {}", to_string(stored.trial.problem.shape), stored.trial.kernel_key,
                            stored.trial.config, name(stored.trial.outcome)));
+  for (const BestAnswer& answer : best(store, BestFilter()))
+    if (answer.winner && !answer.due)
+      set.insert(fmt::format("{} has a winner", to_string(answer.problem.shape)));
   return set;
 }
 
@@ -152,8 +154,8 @@ int run(Arguments a) {
   const std::multiset<std::string> expected = trial_set(undisturbed);
 
   std::mt19937_64 random(a.seed);
-  // A sweep is to meet several kills, in every phase of it.
-  std::uniform_real_distribution<double> delay_s(0, whole_s / 3);
+  // Over the whole length, so that every phase is met: creation, compilation, validation, timing, the winner.
+  std::uniform_real_distribution<double> delay_s(0, whole_s);
   Counts counts;
   Clock::time_point loop = Clock::now();
   bool fresh = true;
