@@ -211,11 +211,11 @@ void Store::put_winner(const Winner& winner, int64_t device_id) {
   transaction.commit();
 }
 
-void Store::set_winner_evidence(const Problem& problem, int64_t device_id, Regime regime,
-                                const std::string& evidence) {
+void Store::set_winner_evidence(const Winner& winner, int64_t device_id, const std::string& evidence) {
   Statement(connection_,
-            "UPDATE winner SET evidence = ?4 WHERE problem_id = ?1 AND device_id = ?2 AND regime = ?3")
-      .bind(problem_id(problem), device_id, name(regime), evidence)
+            "UPDATE winner SET evidence = ?5 WHERE problem_id = ?1 AND device_id = ?2 AND regime = ?3 AND "
+            "trial_id = ?4")
+      .bind(problem_id(winner.problem), device_id, name(winner.regime), winner.trial_id, evidence)
       .run();
 }
 

@@ -19,6 +19,9 @@ namespace {
 
 // Two rounds over all winners: what drifts while they run (temperature, another load) differs between them.
 constexpr int kRounds = 2, kSamplesEach = 4;
+// Of a visit, not counted. The worker heats up with a problem's first sample, without pauses; a sweep's
+// finalists are sampled long behind that. On an H200 the first samples are 3 to 5 % slower.
+constexpr int kSettlingSamples = 24;
 
 Variant variant_of(const BestAnswer& stored) {
   const RankedTrial& trial = stored.top.front();
@@ -140,13 +143,18 @@ class Verification {
       entry.validation = checked.validation;
       step = checked;
     }
-    for (int i = 0; i < kSamplesEach && step.outcome == Outcome::ok && executor_.takes_times(); ++i) {
+    if (!executor_.takes_times()) return finish(entry, step);
+    for (int i = -kSettlingSamples; i < kSamplesEach && step.outcome == Outcome::ok; ++i) {
       SampleResult got = executor_.sample(handle, o_.regime);
       step = got;
       got.sample.round = round;
       got.sample.final_round = true;  // of winners only, and chosen before they were taken
-      if (step.outcome == Outcome::ok) entry.samples.push_back(got.sample);
+      if (i >= 0 && step.outcome == Outcome::ok) entry.samples.push_back(got.sample);
     }
+    finish(entry, step);
+  }
+
+  static void finish(Entry& entry, const StepResult& step) {
     if (step.outcome != Outcome::ok) fail(entry, step.outcome, step.message);
   }
 
@@ -163,18 +171,18 @@ class Verification {
     } else if (!same_kernel || !same_device) {
       record(entry);
     }
+    refresh_winners(store_, knobs_away_from_default);  // before a mark, which choosing anew would take away
     bool timed_otherwise = entry.row.verdict == Verdict::slower || entry.row.verdict == Verdict::faster;
     std::string evidence = without_stale(stored.winner->evidence);
     if (timed_otherwise || (entry.row.verdict != Verdict::holds && !same_device)) {
       std::string now = timed_otherwise
                             ? entry.row.message
                             : fmt::format("{} with driver {}", name(entry.row.outcome), entry.row.driver_now);
-      store_.set_winner_evidence(stored.problem, stored.device_id, o_.regime,
+      store_.set_winner_evidence(*stored.winner, stored.device_id,
                                  fmt::format("{}{}; {}", kStale, now, evidence));
     } else if (entry.row.verdict == Verdict::holds && is_stale(*stored.winner)) {
-      store_.set_winner_evidence(stored.problem, stored.device_id, o_.regime, evidence);
+      store_.set_winner_evidence(*stored.winner, stored.device_id, evidence);
     }
-    refresh_winners(store_, knobs_away_from_default);
   }
 
   void judge_time(Entry& entry) const {
@@ -244,6 +252,7 @@ std::string_view name(Verdict verdict) {
 
 std::vector<BestAnswer> winners_to_verify(Store& store, const Executor& executor,
                                           const VerifyOptions& options) {
+  refresh_winners(store, knobs_away_from_default);  // a killed sweep may have left some due
   BestFilter filter;
   filter.problems = options.problems;
   filter.cls = options.cls;

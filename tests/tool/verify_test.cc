@@ -179,6 +179,16 @@ TEST_F(VerifyTest, AnotherTimeIsStaleUntilItHoldsAgain) {
   EXPECT_EQ(trial_count(), 3u);
 }
 
+/// Trials that came in since (a killed sweep leaves winners due) do not take the mark away.
+TEST_F(VerifyTest, AMarkSurvivesWinnersThatWereDue) {
+  add(problem(4096, 4096, 4096), config("stages=2"), 300);
+  add(problem(128, 4096, 4096), config("stages=2"), 30);
+  gpu_.times_us = {{first_, 230}, {other_, 30}};
+  for (const auto& [m, row] : verify()) EXPECT_EQ(row.verdict, Verdict::slower);
+  EXPECT_TRUE(is_stale(*winner(4096)));
+  EXPECT_TRUE(is_stale(*winner(128)));
+}
+
 TEST_F(VerifyTest, ANewDriverGetsTrialsOfItsOwn) {
   gpu_.record.driver_version = "590.10";
   gpu_.times_us[first_] = 230;
