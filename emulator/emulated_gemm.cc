@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -51,7 +52,8 @@ emulator::TensorType tensor_type(DType type) {
                                : emulator::TensorType::f32;
 }
 
-/// Raw parameter bytes of a plan, each at its natural alignment (tensor maps: 64).
+}  // namespace
+
 std::vector<uint8_t> parameter_bytes(const LaunchPlan& plan, const std::map<Operand, uint64_t>& addresses,
                                      bool blackwell) {
   std::vector<uint8_t> bytes;
@@ -85,8 +87,6 @@ std::vector<uint8_t> parameter_bytes(const LaunchPlan& plan, const std::map<Oper
         arg);
   return bytes;
 }
-
-}  // namespace
 
 EmulatedGemm::EmulatedGemm(const Problem& problem, Fill fill, float alpha, float beta)
     : problem_(problem), fill_(fill), alpha_(alpha), beta_(beta) {
@@ -134,12 +134,17 @@ emulator::LaunchResult EmulatedGemm::launch(emulator::Module& module, const Vari
   how.grid = plan.grid;
   how.block = plan.block;
   how.cluster = plan.cluster;
+  how.preferred_cluster = plan.preferred_cluster;
   how.dynamic_smem_bytes = static_cast<uint32_t>(plan.dynamic_smem_bytes);
   how.params = parameter_bytes(plan, addresses_, v.arch->has_tcgen05);
   how.sm_count = sm_count;
   how.tmem_from_top = true;  // finds kernels that forget to add the allocation's base
   device_.fill(addresses_.at(Operand::d), launches_++ == 0 ? kNaNs : kNumbers, bytes_.at(Operand::d));
-  return device_.launch(module, how);
+  if (!plan.programmatic) return device_.launch(module, how);
+  // The second starts while the first still runs.
+  std::array<emulator::StreamLaunch, 2> stream = {{{&module, how, false}, {&module, how, true}}};
+  std::vector<emulator::LaunchResult> results = device_.launch_stream(stream);
+  return results.back();
 }
 
 std::vector<uint8_t> EmulatedGemm::bytes(Operand operand) const {

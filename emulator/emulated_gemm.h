@@ -11,6 +11,11 @@
 
 namespace gemmtune {
 
+/// Raw parameter bytes of a plan, each at its natural alignment (tensor maps: 64). `blackwell`: how a tensor
+/// map looks.
+std::vector<uint8_t> parameter_bytes(const LaunchPlan& plan, const std::map<Operand, uint64_t>& addresses,
+                                     bool blackwell);
+
 class EmulatedGemm {
  public:
   /// Fills A, B and (beta != 0) C and computes the reference.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct TraceEvent {
 struct LaunchConfig {
   std::string kernel;
   Dim3 grid, block, cluster{0, 0, 0};  ///< cluster 0: what the kernel declares, else 1
+  /// CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: where there is room, which the schedule decides: eager
+  /// everywhere, lazy nowhere, random here and there.
+  std::optional<Dim3> preferred_cluster;
   uint32_t dynamic_smem_bytes = 0;
   std::vector<uint8_t> params;  ///< raw parameter bytes, laid out as the kernel declares them
   Schedule schedule;

@@ -82,11 +82,11 @@ Action try_cancel(Warp& w, Fragment&, const Instr& in, Mask mask) {
     CancelResponse r{0, 0, 0, 0};
     auto& pending = cluster.launch->pending[cluster.slot];
     if (!pending.empty()) {
-      uint64_t index = pending.front();
+      Dim3 first = pending.front().first_ctaid();
+      // CTAs that will never run hold nothing back: a grid that depends on this one may start early.
+      cluster.launch->ctas_without_trigger -= pending.front().size();
       pending.pop_front();
-      const Dim3 &grid = cluster.launch->cluster_grid, &c = cluster.launch->config.cluster;
-      r = {static_cast<uint32_t>(index % grid.x) * c.x, static_cast<uint32_t>(index / grid.x % grid.y) * c.y,
-           static_cast<uint32_t>(index / grid.x / grid.y) * c.z, 1};
+      r = {first.x, first.y, first.z, 1};
     } else {
       cluster.cancel_failed = true;
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 #include <thread>
 
 #include "emulator/exec.h"
@@ -14,23 +15,20 @@ constexpr uint32_t kMaxSmemBytes = 232448 + kSharedBase;  // opt-in maximum and 
 constexpr uint64_t kTurnInstructions = 200'000;           ///< of one cluster before another gets its turn
 constexpr uint64_t kSharedTurnInstructions = 64;          ///< with another grid on the device
 
-std::unique_ptr<Cluster> make_cluster(Launch& launch, uint32_t slot, uint64_t index) {
+std::unique_ptr<Cluster> make_cluster(Launch& launch, uint32_t slot, const ClusterPlace& place) {
   auto cluster = std::make_unique<Cluster>();
   cluster->launch = &launch;
   cluster->slot = slot;
+  cluster->place = place;
+  const Dim3 &c = place.shape, first = place.first_ctaid(), &grid = launch.config.grid;
+  uint64_t index = place.at.x + uint64_t{grid.x / c.x} * (place.at.y + uint64_t{grid.y / c.y} * place.at.z);
   cluster->random.seed(launch.config.schedule.seed * 0x9e3779b97f4a7c15ull + index + 1);
   cluster->executed.resize(launch.program->code.size());
-  const Dim3& c = launch.config.cluster;
-  const Dim3& grid = launch.cluster_grid;
-  Dim3 at{static_cast<uint32_t>(index % grid.x), static_cast<uint32_t>(index / grid.x % grid.y),
-          static_cast<uint32_t>(index / grid.x / grid.y)};
-  cluster->first_ctaid = {at.x * c.x, at.y * c.y, at.z * c.z};
-  for (uint32_t rank = 0; rank < launch.cluster_size; ++rank) {
+  for (uint32_t rank = 0; rank < place.size(); ++rank) {
     auto cta = std::make_unique<Cta>();
     cta->cluster = cluster.get();
     cta->rank = rank;
-    cta->ctaid = {cluster->first_ctaid.x + rank % c.x, cluster->first_ctaid.y + rank / c.x % c.y,
-                  cluster->first_ctaid.z + rank / c.x / c.y};
+    cta->ctaid = {first.x + rank % c.x, first.y + rank / c.x % c.y, first.z + rank / c.x / c.y};
     cta->smem.assign(launch.smem_bytes, 0xff);
     cta->shadow.resize((launch.smem_bytes >> kShadowShift) + 2);
     cta->live_threads = launch.threads;
@@ -57,6 +55,35 @@ std::unique_ptr<Cluster> make_cluster(Launch& launch, uint32_t slot, uint64_t in
   return cluster;
 }
 
+/// The clusters of a grid in the order in which they start. One of the preferred shape, or in its place those
+/// of the regular shape.
+std::vector<ClusterPlace> cluster_places(const LaunchConfig& config) {
+  const Dim3& regular = config.cluster;
+  const Dim3 large = config.preferred_cluster.value_or(regular);
+  std::mt19937_64 random(config.schedule.seed);
+  auto has_room = [&] {
+    return config.schedule.policy == SchedulePolicy::eager ||
+           (config.schedule.policy == SchedulePolicy::random && random() % 2 == 0);
+  };
+  std::vector<ClusterPlace> places;
+  auto for_each = [](const Dim3& end, const auto& visit) {
+    for (uint32_t z = 0; z < end.z; ++z)
+      for (uint32_t y = 0; y < end.y; ++y)
+        for (uint32_t x = 0; x < end.x; ++x) visit(Dim3{x, y, z});
+  };
+  const Dim3 inside{large.x / regular.x, large.y / regular.y, large.z / regular.z};
+  for_each({config.grid.x / large.x, config.grid.y / large.y, config.grid.z / large.z}, [&](const Dim3& at) {
+    if (large == regular || has_room()) {
+      places.push_back({large, at});
+      return;
+    }
+    for_each(inside, [&](const Dim3& in) {
+      places.push_back({regular, {at.x * inside.x + in.x, at.y * inside.y + in.y, at.z * inside.z + in.z}});
+    });
+  });
+  return places;
+}
+
 std::string check_launch(const Launch& launch) {
   const LaunchConfig& c = launch.config;
   const Function& f = *launch.function;
@@ -68,6 +95,14 @@ std::string check_launch(const Launch& launch) {
   if (c.grid.x % c.cluster.x || c.grid.y % c.cluster.y || c.grid.z % c.cluster.z)
     return fmt::format("grid {}x{}x{} is not divisible by cluster {}x{}x{}", c.grid.x, c.grid.y, c.grid.z,
                        c.cluster.x, c.cluster.y, c.cluster.z);
+  if (const Dim3 p = c.preferred_cluster.value_or(c.cluster); !(p == c.cluster)) {
+    if (zero(p) || uint64_t{p.x} * p.y * p.z > 16 || p.x % c.cluster.x || p.y % c.cluster.y ||
+        p.z % c.cluster.z || c.grid.x % p.x || c.grid.y % p.y || c.grid.z % p.z)
+      return fmt::format(
+          "preferred cluster {}x{}x{}: not a multiple of cluster {}x{}x{} that divides the grid, of 16 CTAs "
+          "at most",
+          p.x, p.y, p.z, c.cluster.x, c.cluster.y, c.cluster.z);
+  }
   if (f.required_cluster[0] && (f.required_cluster[0] != c.cluster.x ||
                                 f.required_cluster[1] != c.cluster.y || f.required_cluster[2] != c.cluster.z))
     return fmt::format("kernel requires cluster {}x{}x{}", f.required_cluster[0], f.required_cluster[1],
@@ -140,14 +175,14 @@ Grid::Grid(Module& module, const LaunchConfig& config, GlobalMemory* memory) : p
   if (!refused_.empty()) return;
   launch_.threads = config.block.x * config.block.y * config.block.z;
   launch_.warps = (launch_.threads + 31) / 32;
-  launch_.cluster_size = cluster.x * cluster.y * cluster.z;
-  launch_.cluster_grid = {config.grid.x / cluster.x, config.grid.y / cluster.y, config.grid.z / cluster.z};
-  uint64_t clusters = uint64_t{launch_.cluster_grid.x} * launch_.cluster_grid.y * launch_.cluster_grid.z;
-  launch_.ctas_without_trigger = clusters * launch_.cluster_size;
+  launch_.ctas_without_trigger = uint64_t{config.grid.x} * config.grid.y * config.grid.z;
+  std::vector<ClusterPlace> places = cluster_places(launch_.config);
+  const Dim3 largest = config.preferred_cluster.value_or(cluster);
+  launch_.most_ctas = largest.x * largest.y * largest.z;
   slots_ = std::min<uint64_t>(
-      clusters, std::max(1u, static_cast<uint32_t>(std::max(config.sm_count, 1)) / launch_.cluster_size));
+      places.size(), std::max(1u, static_cast<uint32_t>(std::max(config.sm_count, 1)) / launch_.most_ctas));
   launch_.pending.resize(slots_);
-  for (uint64_t i = 0; i < clusters; ++i) launch_.pending[i % slots_].push_back(i);
+  for (size_t i = 0; i < places.size(); ++i) launch_.pending[i % slots_].push_back(places[i]);
   launch_.print = [this](const std::string& text) {
     std::lock_guard lock(print_mutex_);
     printed_ += text;
@@ -156,9 +191,9 @@ Grid::Grid(Module& module, const LaunchConfig& config, GlobalMemory* memory) : p
 }
 
 std::unique_ptr<Cluster> Grid::next_cluster(uint64_t slot) {
-  uint64_t index = launch_.pending[slot].front();
+  ClusterPlace place = launch_.pending[slot].front();
   launch_.pending[slot].pop_front();
-  return make_cluster(launch_, static_cast<uint32_t>(slot), index);
+  return make_cluster(launch_, static_cast<uint32_t>(slot), place);
 }
 
 void Grid::retire(uint64_t slot, std::unique_ptr<Cluster> c) {

@@ -53,33 +53,34 @@ template <int kAxis>
 uint64_t nctaid(const Warp& w, const Fragment&) {
   return pick(launch(w).config.grid, kAxis);
 }
+const Dim3& shape(const Warp& w) { return w.cta->cluster->place.shape; }
 template <int kAxis>
 uint64_t cluster_nctaid(const Warp& w, const Fragment&) {
-  return pick(launch(w).config.cluster, kAxis);
+  return pick(shape(w), kAxis);
 }
 template <int kAxis>
 uint64_t cluster_ctaid(const Warp& w, const Fragment&) {
-  return pick(w.cta->ctaid, kAxis) % pick(launch(w).config.cluster, kAxis);
+  return pick(w.cta->ctaid, kAxis) % pick(shape(w), kAxis);
 }
 template <int kAxis>
 uint64_t clusterid(const Warp& w, const Fragment&) {
-  return pick(w.cta->ctaid, kAxis) / pick(launch(w).config.cluster, kAxis);
+  return pick(w.cta->ctaid, kAxis) / pick(shape(w), kAxis);
 }
 template <int kAxis>
 uint64_t nclusterid(const Warp& w, const Fragment&) {
-  return pick(launch(w).cluster_grid, kAxis);
+  return pick(launch(w).config.grid, kAxis) / pick(shape(w), kAxis);
 }
 
 uint64_t rank(const Warp& w, const Fragment&) { return w.cta->rank; }
-uint64_t cluster_size(const Warp& w, const Fragment&) { return launch(w).cluster_size; }
+uint64_t cluster_size(const Warp& w, const Fragment&) { return w.cta->cluster->place.size(); }
 uint64_t warp_id(const Warp& w, const Fragment&) { return static_cast<uint64_t>(w.index); }
 uint64_t warp_count(const Warp& w, const Fragment&) { return launch(w).warps; }
 uint64_t sm_id(const Warp& w, const Fragment&) {
-  return w.cta->cluster->slot * launch(w).cluster_size + w.cta->rank;
+  return w.cta->cluster->slot * launch(w).most_ctas + w.cta->rank;
 }
 uint64_t sm_count(const Warp& w, const Fragment&) { return static_cast<uint64_t>(launch(w).config.sm_count); }
 uint64_t zero(const Warp&, const Fragment&) { return 0; }
-uint64_t explicit_cluster(const Warp& w, const Fragment&) { return launch(w).cluster_size > 1; }
+uint64_t explicit_cluster(const Warp& w, const Fragment&) { return launch(w).most_ctas > 1; }
 /// Time is instructions executed: it advances, and it is the same in every run.
 uint64_t clock(const Warp& w, const Fragment&) { return w.cta->cluster->instructions; }
 uint64_t dynamic_smem(const Warp& w, const Fragment&) { return launch(w).config.dynamic_smem_bytes; }

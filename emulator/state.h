@@ -184,10 +184,19 @@ struct Cta {
 
 struct Launch;
 
+/// Where a cluster lies in the grid of clusters of its own shape.
+struct ClusterPlace {
+  Dim3 shape;  ///< CTAs
+  Dim3 at;
+
+  Dim3 first_ctaid() const { return {at.x * shape.x, at.y * shape.y, at.z * shape.z}; }
+  uint32_t size() const { return shape.x * shape.y * shape.z; }
+};
+
 struct Cluster {
   Launch* launch = nullptr;
   uint32_t slot = 0;
-  Dim3 first_ctaid;
+  ClusterPlace place;
   std::vector<std::unique_ptr<Cta>> ctas;
   AsyncEngine async;
   std::mt19937_64 random;
@@ -238,11 +247,10 @@ struct Launch {
   std::vector<uint8_t> params;
   uint32_t smem_bytes = 0;  ///< reserved, static and dynamic
   uint32_t threads = 0, warps = 0;
-  uint32_t cluster_size = 1;
-  Dim3 cluster_grid;
+  uint32_t most_ctas = 1;  ///< of a cluster
   bool check_races = true;
   /// Clusters not yet started, by slot: clusterlaunchcontrol takes from its own slot's list.
-  std::vector<std::deque<uint64_t>> pending;
+  std::vector<std::deque<ClusterPlace>> pending;
   std::function<void(const std::string&)> print;
   /// griddepcontrol: CTAs that have neither asked for the dependents nor exited; as the dependent, whether
   /// the grid ahead is still running, and what to wait on.

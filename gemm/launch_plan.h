@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,6 +46,12 @@ struct Dim3 {
 
 struct LaunchPlan {
   Dim3 grid, block, cluster;
+  /// Larger clusters to form where the device has room for them: a multiple of `cluster` that divides `grid`
+  /// (CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION).
+  std::optional<Dim3> preferred_cluster;
+  /// It may start before the launch ahead of it in the stream has ended: the kernel waits by itself
+  /// (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).
+  bool programmatic = false;
   int dynamic_smem_bytes = 0;
   int64_t workspace_bytes = 0;
   std::vector<KernelArg> args;

@@ -33,10 +33,21 @@ CUtensorMap encode(const TensorMapSpec& spec, CUdeviceptr address) {
   return map;
 }
 
-/// Launch configuration with its cluster attribute; `attribute` must outlive it.
-CUlaunchConfig launch_config(const LaunchPlan& plan, CUlaunchAttribute& attribute, CUstream stream) {
-  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  attribute.value.clusterDim = {plan.cluster.x, plan.cluster.y, plan.cluster.z};
+using Attributes = std::array<CUlaunchAttribute, 3>;
+
+/// Launch configuration with what the plan says beyond sizes; `attributes` must outlive it.
+CUlaunchConfig launch_config(const LaunchPlan& plan, Attributes& attributes, CUstream stream) {
+  unsigned count = 0;
+  auto add = [&](CUlaunchAttributeID id) -> CUlaunchAttributeValue& {
+    attributes[count].id = id;
+    return attributes[count++].value;
+  };
+  add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim = {plan.cluster.x, plan.cluster.y, plan.cluster.z};
+  if (plan.preferred_cluster)
+    add(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION).preferredClusterDim = {
+        plan.preferred_cluster->x, plan.preferred_cluster->y, plan.preferred_cluster->z};
+  if (plan.programmatic)
+    add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config{};
   config.gridDimX = plan.grid.x;
   config.gridDimY = plan.grid.y;
@@ -46,8 +57,8 @@ CUlaunchConfig launch_config(const LaunchPlan& plan, CUlaunchAttribute& attribut
   config.blockDimZ = plan.block.z;
   config.sharedMemBytes = static_cast<unsigned>(plan.dynamic_smem_bytes);
   config.hStream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.attrs = attributes.data();
+  config.numAttrs = count;
   return config;
 }
 
@@ -89,8 +100,8 @@ PreparedLaunch::PreparedLaunch(CUfunction function, const LaunchPlan& plan, cons
 }
 
 void PreparedLaunch::run(CUstream stream) const {
-  CUlaunchAttribute attribute;
-  CUlaunchConfig config = launch_config(plan_, attribute, stream);
+  Attributes attributes;
+  CUlaunchConfig config = launch_config(plan_, attributes, stream);
   std::array<void*, 32> arguments{};
   for (size_t i = 0; i < slots_.size(); ++i)
     arguments[i] = const_cast<unsigned char*>(slots_[i].bytes.data());  // the driver only reads
@@ -105,8 +116,8 @@ void configure(CUfunction function, const LaunchPlan& plan) {
 }
 
 int max_active_clusters(CUfunction function, const LaunchPlan& plan) {
-  CUlaunchAttribute attribute;
-  CUlaunchConfig config = launch_config(plan, attribute, nullptr);
+  Attributes attributes;
+  CUlaunchConfig config = launch_config(plan, attributes, nullptr);
   int clusters = 0;
   check(CudaDriver::get().OccupancyMaxActiveClusters(&clusters, function, &config),
         "cuOccupancyMaxActiveClusters");

@@ -12,6 +12,7 @@
 #include "gemm/arch.h"
 #include "gemm/launch_plan.h"
 #include "gemm/problem.h"
+#include "kernel_templates/ablation.h"
 #include "kernel_templates/knob.h"
 
 namespace gemmtune {
@@ -104,6 +105,7 @@ struct Variant {
   const ArchSpec* arch = nullptr;
   ProblemClass cls;
   Config config;
+  Ablation ablation = Ablation::none;
 };
 
 }  // namespace gemmtune

@@ -64,6 +64,12 @@ std::string render(const Variant& v) {
       "}}  // namespace problem\n\n",
       type_name(v.cls.in), type_name(v.cls.out), v.cls.a_major == Major::mn, v.cls.b_major == Major::mn,
       v.cls.beta);
+  auto has = [&](Ablation only) { return v.ablation == Ablation::none || v.ablation == only; };
+  out += fmt::format(
+      "// What the kernel does: everything, but for ablations.\nnamespace part {{\nconstexpr bool copies = "
+      "{};\n"
+      "constexpr bool multiplies = {};\nconstexpr bool drains = {};\n}}  // namespace part\n\n",
+      has(Ablation::loads), has(Ablation::mma), has(Ablation::epilogue));
   out += v.family->preamble(v.config, v.cls, *v.arch);
   inline_file(v.family->template_file(), done, out);
   return out;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernel_templates/launch_knobs.h"
 #include "kernel_templates/tma_operand.h"
 
 namespace gemmtune {
@@ -20,20 +21,23 @@ enum Persistent { kOneTile, kStatic, kClc };
 /// A config with the names of the kernel's knobs.
 struct Knobs {
   int stages, tile_k, swizzle_a, swizzle_b, swap_ab, tile_m, tile_n, cta_group, cluster_m, cluster_n,
-      persistent, acc_slots, epilogue, epilogue_warps, split_k, stream_k, loader, warp_specialized, mma_wait,
-      raster, raster_group;
+      preferred_m, persistent, acc_slots, epilogue, epilogue_warps, split_k, stream_k, loader,
+      warp_specialized, mma_wait;
 
   explicit Knobs(const Config& c) {
     size_t i = 0;
     // In the order of the family's declaration.
     for (int* field :
-         {&stages,    &tile_k,    &swizzle_a, &swizzle_b,        &swap_ab,   &tile_m,   &tile_n,
-          &cta_group, &cluster_m, &cluster_n, &persistent,       &acc_slots, &epilogue, &epilogue_warps,
-          &split_k,   &stream_k,  &loader,    &warp_specialized, &mma_wait,  &raster,   &raster_group})
+         {&stages,         &tile_k,    &swizzle_a, &swizzle_b,   &swap_ab,          &tile_m,    &tile_n,
+          &cta_group,      &cluster_m, &cluster_n, &preferred_m, &persistent,       &acc_slots, &epilogue,
+          &epilogue_warps, &split_k,   &stream_k,  &loader,      &warp_specialized, &mma_wait})
       *field = c.values[i++];
   }
 
   int cluster_size() const { return cluster_m * cluster_n; }
+  /// Of the CTAs that take one cluster tile: sm100_gemm.cu, kTeamM.
+  int team_m() const { return cluster_m * preferred_m; }
+  int team_size() const { return team_m() * cluster_n; }
   int threads() const { return 32 * (epilogue_warps + (warp_specialized ? 2 + (persistent == kClc) : 0)); }
   bool reduces() const { return split_k > 1 || stream_k; }
   /// Of the MMA's D, M x N of the problem or N x M.
@@ -61,23 +65,23 @@ struct Knobs {
   }
   OperandTileSpec tile_b(const ProblemClass& cls) const {
     return {swap_ab ? Operand::a : Operand::b,   tile_n / cta_group, tile_k,
-            swap_ab ? cls.a_major : cls.b_major, swizzle_b,          std::max(1, cluster_m / cta_group)};
+            swap_ab ? cls.a_major : cls.b_major, swizzle_b,          std::max(1, team_m() / cta_group)};
   }
   int stage_bytes(const ProblemClass& cls) const {
     return tile_a(cls).stride_bytes() + tile_b(cls).stride_bytes();
   }
 
-  int64_t output_tiles(const Shape& s) const {  // in clusters
-    return tiles(rows(s), int64_t{tile_m} * cluster_m) * tiles(columns(s), int64_t{tile_n} * cluster_n);
+  int64_t output_tiles(const Shape& s) const {  // in teams
+    return tiles(rows(s), int64_t{tile_m} * team_m()) * tiles(columns(s), int64_t{tile_n} * cluster_n);
   }
   int64_t parts(const Shape& s) const { return std::min<int64_t>(split_k, tiles(s.k, tile_k)); }
   int64_t counter_bytes(const Shape& s) const {
-    return (4 * output_tiles(s) * cluster_size() + 1023) / 1024 * 1024;
+    return (4 * output_tiles(s) * team_size() + 1023) / 1024 * 1024;
   }
-  int64_t workspace_bytes(const Shape& s, int64_t clusters_of_grid) const {
+  int64_t workspace_bytes(const Shape& s, int64_t teams_of_grid) const {
     if (!reduces()) return 0;
-    int64_t slots = stream_k ? 2 * clusters_of_grid : output_tiles(s) * parts(s);
-    return counter_bytes(s) + slots * cluster_size() * tile_m * tile_n * 4;
+    int64_t slots = stream_k ? 2 * teams_of_grid : output_tiles(s) * parts(s);
+    return counter_bytes(s) + slots * team_size() * tile_m * tile_n * 4;
   }
 };
 
@@ -110,6 +114,12 @@ class Sm100Gemm final : public KernelFamily {
         {"cta_group", {1, 2}, 1, "CTAs that one MMA spans: 2 = twice the rows over a pair", {}, true},
         cluster_knob("m"),
         cluster_knob("n"),
+        {"preferred_m",
+         {1, 2, 4},
+         1,
+         "clusters of so many times the rows where the hardware has room, else as cluster_m says",
+         {},
+         true},
         {"persistent",
          {kOneTile, kStatic, kClc},
          kOneTile,
@@ -156,9 +166,8 @@ class Sm100Gemm final : public KernelFamily {
          "MMAs are waited for when their stage is needed again, or each at once",
          {"ring", "each"},
          true},
-        raster_knob(),
-        raster_group_knob(),
     };
+    append_launch_knobs(knobs_);
     constraints_ = {
         {"tile_a",
          {"tile_k", "swizzle_a", "tile_m", "cluster_n", "swap_ab"},
@@ -180,15 +189,15 @@ class Sm100Gemm final : public KernelFamily {
            return fmt::format("tile_n = {}: an MMA over a pair takes N in steps of 32", k.tile_n);
          }},
         {"tile_b",
-         {"tile_k", "swizzle_b", "tile_n", "cta_group", "cluster_m", "swap_ab"},
+         {"tile_k", "swizzle_b", "tile_n", "cta_group", "cluster_m", "preferred_m", "swap_ab"},
          [](const Config& c, const ConstraintScope& s) { return tile_violation(Knobs(c).tile_b(s.cls)); }},
         {"cluster",
-         {"cluster_m", "cluster_n"},
+         {"cluster_m", "cluster_n", "preferred_m"},
          [](const Config& c, const ConstraintScope& s) {
            Knobs k(c);
-           if (k.cluster_size() <= s.arch.max_cluster_size) return std::string();
-           return fmt::format("cluster {} x {} = {} CTAs > {}, the portable maximum", k.cluster_m,
-                              k.cluster_n, k.cluster_size(), s.arch.max_cluster_size);
+           if (k.team_size() <= s.arch.max_cluster_size) return std::string();
+           return fmt::format("cluster {} x {} = {} CTAs > {}, the portable maximum", k.team_m(), k.cluster_n,
+                              k.team_size(), s.arch.max_cluster_size);
          }},
         {"warp_columns",
          {"tile_m", "tile_n", "cta_group", "epilogue_warps"},
@@ -212,6 +221,15 @@ class Sm100Gemm final : public KernelFamily {
            if (k.acc_slots * k.slot_columns() <= kTmemColumns) return std::string();
            return fmt::format("{} accumulators x {} columns = {} > {} columns of tensor memory", k.acc_slots,
                               k.slot_columns(), k.acc_slots * k.slot_columns(), kTmemColumns);
+         }},
+        {"preferred_clc",
+         {"preferred_m", "persistent"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           if (k.preferred_m == 1 || k.persistent != kClc) return std::string();
+           // PTX ISA "clusterlaunchcontrol" does not say which of the two kinds is handed over.
+           return std::string(
+               "preferred_m > 1 with persistent = clc: a cluster taken over may be of the other size");
          }},
         {"acc_slots",
          {"persistent", "acc_slots"},
@@ -248,6 +266,12 @@ class Sm100Gemm final : public KernelFamily {
            Knobs k(c);
            return serial_violation(k, k.cluster_n == 1, "one CTA works alone, cluster_n must be 1");
          }},
+        {"serial_preferred",
+         {"preferred_m", "warp_specialized"},
+         [](const Config& c, const ConstraintScope&) {
+           Knobs k(c);
+           return serial_violation(k, k.preferred_m == 1, "one CTA works alone, preferred_m must be 1");
+         }},
         {"serial_persistent",
          {"persistent", "warp_specialized"},
          [](const Config& c, const ConstraintScope&) {
@@ -281,16 +305,17 @@ class Sm100Gemm final : public KernelFamily {
            return std::string();
          }},
         {"size",
-         {"tile_m", "tile_n", "cluster_m", "cluster_n", "swap_ab", "split_k"},
+         {"tile_m", "tile_n", "cluster_m", "cluster_n", "preferred_m", "swap_ab", "split_k"},
          [](const Config& c, const ConstraintScope& s) {
            Knobs k(c);
            if (!s.shape) return std::string();
-           int64_t rows = int64_t{k.tile_m} * k.cluster_m, columns = int64_t{k.tile_n} * k.cluster_n;
+           int64_t rows = int64_t{k.tile_m} * k.team_m(), columns = int64_t{k.tile_n} * k.cluster_n;
            return size_violation(*s.shape, k.swap_ab ? columns : rows, k.swap_ab ? rows : columns,
-                                 k.cluster_size() * k.split_k);
+                                 k.team_size() * k.split_k);
          }},
         {"workspace",
-         {"tile_m", "tile_n", "tile_k", "cluster_m", "cluster_n", "swap_ab", "split_k", "stream_k"},
+         {"tile_m", "tile_n", "tile_k", "cluster_m", "cluster_n", "preferred_m", "swap_ab", "split_k",
+          "stream_k"},
          [](const Config& c, const ConstraintScope& s) {
            Knobs k(c);
            // stream_k needs two tiles for each CTA of the grid: never near the limit.
@@ -305,7 +330,22 @@ class Sm100Gemm final : public KernelFamily {
          [](const Config&, const ConstraintScope& s) {
            return s.shape ? alignment_violation(s.cls, *s.shape) : std::string();
          }},
+        {"serial_prefetch",
+         {"warp_specialized", "prefetch"},
+         [](const Config& c, const ConstraintScope&) {
+           return serial_violation(Knobs(c), LaunchKnobs(c).prefetch == 0,
+                                   "its one thread does not prefetch, prefetch must be 0");
+         }},
+        {"loader_l2",
+         {"loader", "l2_a", "l2_b"},
+         [](const Config& c, const ConstraintScope&) {
+           LaunchKnobs launch(c);
+           return Knobs(c).loader && (launch.l2_a || launch.l2_b)
+                      ? "loader = cp_async carries no L2 hint: l2_a and l2_b must be normal"
+                      : std::string();
+         }},
     };
+    append_launch_constraints(constraints_);
   }
 
   std::string_view name() const override { return "sm100_gemm"; }
@@ -324,13 +364,17 @@ class Sm100Gemm final : public KernelFamily {
                   const LaunchDevice& device, float alpha, float beta) const override {
     Knobs k(config);
     LaunchPlan plan;
-    // Clusters that wait in line for clc are a grid of all accumulations, as without persistence.
-    plan.grid = {
-        grid_ctas(k.output_tiles(s) * k.parts(s), k.cluster_size(), k.persistent == kStatic, device)};
+    // Clusters that wait in line for clc are a grid of all accumulations, as without persistence. What is
+    // resident at once is known for the smaller clusters: a team may take the place of several.
+    LaunchDevice teams{device.sm_count, device.max_active_clusters > 0
+                                            ? std::max(1, device.max_active_clusters / k.preferred_m)
+                                            : 0};
+    plan.grid = {grid_ctas(k.output_tiles(s) * k.parts(s), k.team_size(), k.persistent == kStatic, teams)};
     plan.block = {static_cast<uint32_t>(k.threads())};
     plan.cluster = {static_cast<uint32_t>(k.cluster_size())};
+    if (k.preferred_m > 1) plan.preferred_cluster = {static_cast<uint32_t>(k.team_size())};
     plan.dynamic_smem_bytes = k.stages * k.stage_bytes(cls) + k.fixed_bytes(cls);
-    plan.workspace_bytes = k.workspace_bytes(s, plan.grid.x / k.cluster_size());
+    plan.workspace_bytes = k.workspace_bytes(s, plan.grid.x / k.team_size());
     TensorMapSpec map_a = tensor_map(k.tile_a(cls), cls.in, k.rows(s), s.k);
     plan.args = {
         map_a,
@@ -345,9 +389,8 @@ class Sm100Gemm final : public KernelFamily {
         static_cast<int32_t>(k.columns(s)),
         static_cast<int32_t>(s.k),
         alpha,
-        beta,
-        int32_t{k.raster_group},
-        int32_t{k.raster}};
+        beta};
+    append_launch_arguments(plan, LaunchKnobs(config), k.swap_ab);
     return plan;
   }
 
@@ -357,8 +400,8 @@ class Sm100Gemm final : public KernelFamily {
     return {k.swap_ab ? k.tile_n : k.tile_m,
             k.swap_ab ? k.tile_m : k.tile_n,
             k.tile_k,
-            k.swap_ab ? k.cluster_n : k.cluster_m,
-            k.swap_ab ? k.cluster_m : k.cluster_n,
+            k.swap_ab ? k.cluster_n : k.team_m(),
+            k.swap_ab ? k.team_m() : k.cluster_n,
             k.stages,
             k.stage_bytes(cls),
             std::min(k.swizzle_a, k.swizzle_b),

@@ -29,7 +29,11 @@
 #include "device/tcgen05.cuh"
 
 constexpr int kGroup = knob::cta_group;
-constexpr int kClusterSize = knob::cluster_m * knob::cluster_n;
+// A *team* is what works on one cluster tile: the cluster, or with preferred_m > 1 the preferred cluster of that many
+// times the rows. Where the hardware has no room for one it starts several regular clusters in its place, which take its
+// rows among themselves. So a kernel knows its cluster's height only at run time; tiles, parts and walks go by teams.
+constexpr int kTeamM = knob::cluster_m * knob::preferred_m;
+constexpr int kTeamSize = kTeamM * knob::cluster_n;
 constexpr int kTileM = knob::tile_m;               // rows of one CTA
 constexpr int kTileBRows = knob::tile_n / kGroup;  // columns of the pair's tile whose B this CTA holds
 constexpr int kSteps = knob::tile_k / kMmaDepth;
@@ -54,9 +58,9 @@ using TileB = OperandTile<kTileBRows, knob::tile_k, kBMnMajor, knob::swizzle_b>;
 constexpr int kStageBytes = TileA::kStride + TileB::kStride;
 constexpr u32 kPairTransaction = kGroup * (TileA::kBytes + TileB::kBytes);
 
-// CTAs that fetch slices of the same tile.
-constexpr int kSharersA = knob::cluster_n;
-constexpr int kSharersB = knob::cluster_m / kGroup;
+// Slices in which tiles are fetched: one for each CTA of the largest cluster that shares the tile.
+constexpr int kSlicesA = knob::cluster_n;
+constexpr int kSlicesB = kTeamM / kGroup;
 
 // Where an accumulator lies (ptx-facts 4.3). Normally row r is lane r and column n is column n. 64 rows of one CTA take
 // 16 lanes of each warp; 2 x 64 rows of a pair take lanes r and r + 64, for the lower and upper half of the columns.
@@ -75,7 +79,10 @@ constexpr bool kStaged = knob::epilogue == 1;
 constexpr int kBoxSpan = kChunk * size_bytes(problem::out_type);
 constexpr int kBoxBytes = kRowsPerWarp * kBoxSpan;
 
-using Walker = Schedule<kWalk, knob::split_k, kClusterSize>;
+using Walker = Schedule<kWalk, knob::split_k, kTeamSize>;
+
+// An ablation keeps every barrier and leaves out work; without copies and MMAs nothing is left to do along K.
+constexpr bool kWalksAlongK = part::copies || part::multiplies;
 
 /// Shared addresses. Operand stages and result boxes first: they need the alignment.
 struct Layout {
@@ -96,31 +103,73 @@ struct Layout {
 };
 
 struct Work {
-  u32 tiles_m, tiles_n;  // in clusters
+  u32 tiles_m, tiles_n;  // in teams
   int k_tiles;
   u32 raster_group, raster;
-  u32 rank, rank_m, rank_n;
+  u32 rank, cluster_m;     // in the cluster, and its height
+  u32 rank_m, rank_n;      // in the team
+  u32 team, teams;         // of the grid
+
+  DEVICE Work(int rows, int columns, int size_k, u32 raster_group, u32 raster)
+      : tiles_m(static_cast<u32>(ceil_div(rows, kTileM * kTeamM))),
+        tiles_n(static_cast<u32>(ceil_div(columns, knob::tile_n * knob::cluster_n))),
+        k_tiles(ceil_div(size_k, knob::tile_k)),
+        raster_group(raster_group),
+        raster(raster),
+        rank(kTeamSize > 1 ? cluster_rank() : 0) {
+    // Rank r is row r % height, column r / height of its cluster.
+    const u32 clusters_a_team = knob::preferred_m == 1 ? 1 : kTeamSize / cluster_size();
+    cluster_m = kTeamM / clusters_a_team;
+    rank_m = rank % cluster_m + (knob::preferred_m == 1 ? 0 : cluster_id() % clusters_a_team * cluster_m);
+    rank_n = rank / cluster_m;
+    team = cluster_id() / clusters_a_team;
+    teams = cluster_count() / clusters_a_team;
+  }
 
   /// Of this CTA, in CTA tiles.
   DEVICE TileCoordinate tile(u32 index) const {
     TileCoordinate at = raster_tile(index, tiles_m, tiles_n, raster_group, raster);
-    return {at.m * knob::cluster_m + rank_m, at.n * knob::cluster_n + rank_n};
+    return {at.m * kTeamM + rank_m, at.n * knob::cluster_n + rank_n};
   }
+  DEVICE u32 team_rank() const { return rank_m + rank_n * kTeamM; }
   DEVICE Walker walker(const Layout& at) const {
     AnswerRing ring = at.answers;
     if constexpr (kWalk == Walk::dynamic) ring.empty = map_to_rank(ring.empty, 0);
-    return {{tiles_m * tiles_n, k_tiles}, ring};
+    return {{tiles_m * tiles_n, k_tiles, team, teams}, ring};
+  }
+
+  /// Ranks of the cluster's CTAs that need this CTA's rows of A: its row. Bit r of a mask is rank r.
+  DEVICE u16 row_mask() const {
+    u32 mask = 0;
+#pragma unroll
+    for (u32 n = 0; n < knob::cluster_n; ++n) mask |= 1 << (rank % cluster_m + n * cluster_m);
+    return static_cast<u16>(mask);
+  }
+  /// That need this CTA's columns of B: of its column the even CTAs of all pairs, or the odd ones.
+  DEVICE u16 column_mask() const {
+    u32 mask = 0;
+    for (u32 m = rank % kGroup; m < cluster_m; m += kGroup) mask |= 1 << (m + rank_n * cluster_m);
+    return static_cast<u16>(mask);
   }
 };
 
-DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout& shared, const Work& work) {
-  // Bit r of a mask is cluster rank r = m + n * cluster_m.
-  u16 mask_a = 0, mask_b = 0;
-#pragma unroll
-  for (int n = 0; n < knob::cluster_n; ++n) mask_a |= 1 << (work.rank_m + n * knob::cluster_m);
-#pragma unroll
-  for (int m = 0; m < kSharersB; ++m)
-    mask_b |= 1 << (m * kGroup + work.rank_m % kGroup + work.rank_n * knob::cluster_m);
+/// What a launch asks of the copies.
+struct CopyOptions {
+  u32 prefetch;  ///< k-tiles ahead of the copies that are sent to L2; 0: none
+  u64 policy_a, policy_b;
+};
+
+/// This CTA's slices of B's tile: in a cluster lower than the team each CTA stands in for several.
+template <class Slice>
+DEVICE void for_each_slice_of_b(const Work& work, const Slice& slice) {
+  const u32 count = kTeamM / work.cluster_m, first = work.rank % work.cluster_m / kGroup * count;
+#pragma unroll 1
+  for (u32 i = 0; i < (knob::preferred_m == 1 ? 1 : count); ++i) slice(first + i);
+}
+
+DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout& shared, const Work& work,
+                    const CopyOptions& options) {
+  const u16 mask_a = work.row_mask(), mask_b = work.column_mask();
   const bool even = work.rank % kGroup == 0;
   // Of a pair only the even CTA's full barriers count.
   const u32 full = kGroup == 2 ? map_to_rank(shared.full, work.rank & ~1u) : shared.full;
@@ -131,16 +180,30 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout
   while (walker.next<false>(todo)) {
     TileCoordinate tile = work.tile(todo.tile);
     int m = static_cast<int>(tile.m) * kTileM;
-    int n = static_cast<int>(tile.n) * knob::tile_n + static_cast<int>(work.rank_m % kGroup) * kTileBRows;
+    int n = static_cast<int>(tile.n) * knob::tile_n + static_cast<int>(work.rank % kGroup) * kTileBRows;
+    const int k_end = kWalksAlongK ? todo.k_end : todo.k_begin;
 #pragma unroll 1
-    for (int k = todo.k_begin; k < todo.k_end; ++k) {
+    for (int k = todo.k_begin; k < k_end; ++k) {
       mbarrier_wait(shared.empty + 8 * at.index, at.parity ^ 1);
       u32 stage = shared.stages + at.index * kStageBytes;
-      if (even) mbarrier_arrive_expect_tx(shared.full + 8 * at.index, kPairTransaction);
-      u32 barrier = full + 8 * at.index;
-      TileA::load<kGroup, kSharersA>(stage, map_a, m, k * knob::tile_k, barrier, work.rank_n, mask_a);
-      TileB::load<kGroup, kSharersB>(stage + TileA::kStride, map_b, n, k * knob::tile_k, barrier,
-                                     work.rank_m / kGroup, mask_b);
+      if constexpr (part::copies) {
+        if (even) mbarrier_arrive_expect_tx(shared.full + 8 * at.index, kPairTransaction);
+        u32 barrier = full + 8 * at.index;
+        TileA::load<kGroup, kSlicesA>(stage, map_a, m, k * knob::tile_k, work.rank_n,
+                                      {barrier, mask_a, options.policy_a});
+        for_each_slice_of_b(work, [&](u32 slice) {
+          TileB::load<kGroup, kSlicesB>(stage + TileA::kStride, map_b, n, k * knob::tile_k, slice,
+                                        {barrier, mask_b, options.policy_b});
+        });
+        if (options.prefetch > 0 && k + static_cast<int>(options.prefetch) < k_end) {
+          const int ahead = (k + static_cast<int>(options.prefetch)) * knob::tile_k;
+          TileA::prefetch<kSlicesA>(map_a, m, ahead, work.rank_n, options.policy_a);
+          for_each_slice_of_b(
+              work, [&](u32 slice) { TileB::prefetch<kSlicesB>(map_b, n, ahead, slice, options.policy_b); });
+        }
+      } else if (even) {
+        mbarrier_arrive(shared.full + 8 * at.index);
+      }
       at.advance();
     }
   }
@@ -154,42 +217,44 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout
 
 /// One k-tile: the MMAs of a stage, and the signal that it may be overwritten.
 DEVICE void multiply_stage(u32 accumulator, u32 stage, bool accumulate, u32 empty, u16 mask) {
-  u64 a = tcgen05_descriptor<TileA, knob::swizzle_a>(stage);
-  u64 b = tcgen05_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
+  if constexpr (part::multiplies) {
+    u64 a = tcgen05_descriptor<TileA, knob::swizzle_a>(stage);
+    u64 b = tcgen05_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
 #pragma unroll
-  for (int step = 0; step < kSteps; ++step)
-    tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
-                        accumulate || step > 0);
-  tcgen05_commit<kGroup, (kClusterSize > 1)>(empty, mask);
+    for (int step = 0; step < kSteps; ++step)
+      tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
+                          accumulate || step > 0);
+  }
+  tcgen05_commit<kGroup, (kTeamSize > 1)>(empty, mask);
 }
 
 DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
-  // Who fetched what these MMAs read: both CTAs of the pair, in all columns of the cluster, and the whole row.
+  // Who fetched what these MMAs read: both CTAs of the pair, in all columns of the cluster, and the whole column.
   u16 mask_pair = ((1 << kGroup) - 1) << (work.rank & ~(kGroup - 1u));
   u16 mask_stage = 0;
 #pragma unroll
-  for (int n = 0; n < knob::cluster_n; ++n)
-    mask_stage |= ((1 << kGroup) - 1) << ((work.rank_m & ~(kGroup - 1u)) + n * knob::cluster_m);
-#pragma unroll
-  for (int m = 0; m < knob::cluster_m; ++m) mask_stage |= 1 << (m + work.rank_n * knob::cluster_m);
+  for (u32 n = 0; n < knob::cluster_n; ++n)
+    mask_stage |= ((1 << kGroup) - 1) << ((work.rank % work.cluster_m & ~(kGroup - 1u)) + n * work.cluster_m);
+  mask_stage |= ((1 << work.cluster_m) - 1) << (work.rank_n * work.cluster_m);
 
   RingPosition<knob::stages> at;
   RingPosition<knob::acc_slots> acc;
   Walker walker = work.walker(shared);
   Accumulation todo;
   while (walker.next<false>(todo)) {
-    mbarrier_wait_cluster(shared.acc_empty + 8 * acc.index, acc.parity ^ 1);
+    mbarrier_wait(shared.acc_empty + 8 * acc.index, acc.parity ^ 1);
     tcgen05_fence_after_sync();
     u32 accumulator = tmem + acc.index * kSlotColumns;
+    const int k_end = kWalksAlongK ? todo.k_end : todo.k_begin;
 #pragma unroll 1
-    for (int k = todo.k_begin; k < todo.k_end; ++k) {
+    for (int k = todo.k_begin; k < k_end; ++k) {
       mbarrier_wait(shared.full + 8 * at.index, at.parity);
       tcgen05_fence_after_sync();
       multiply_stage(accumulator, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index,
                      mask_stage);
       at.advance();
     }
-    tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.acc_full + 8 * acc.index, mask_pair);
+    tcgen05_commit<kGroup, (kTeamSize > 1)>(shared.acc_full + 8 * acc.index, mask_pair);
     acc.advance();
   }
 }
@@ -197,26 +262,32 @@ DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
 /// Without warp specialization, one accumulation: copies run up to stages - 1 k-tiles ahead. By one thread; with
 /// cp.async by all.
 DEVICE void produce_and_multiply(const TensorMap* map_a, const TensorMap* map_b, const void* a, const void* b, int rows,
-                                 int columns, int size_k, u32 tmem, const Layout& shared, const Work& work) {
+                                 int columns, int size_k, u32 tmem, const Layout& shared, const Work& work,
+                                 const CopyOptions& options) {
   Walker walker = work.walker(shared);
   Accumulation todo;
   walker.next<false>(todo);
   TileCoordinate tile = work.tile(todo.tile);
   const int m = static_cast<int>(tile.m) * kTileM, n = static_cast<int>(tile.n) * knob::tile_n;
+  const int k_end = kWalksAlongK ? todo.k_end : todo.k_begin;
   RingPosition<knob::stages> filled, at;
 #pragma unroll 1
-  for (int k = todo.k_begin - (knob::stages - 1); k < todo.k_end; ++k) {
+  for (int k = todo.k_begin - (knob::stages - 1); k < k_end; ++k) {
     const int ahead = k + knob::stages - 1;
-    if (ahead < todo.k_end) {
+    if (ahead < k_end) {
       u32 stage = shared.stages + filled.index * kStageBytes, full = shared.full + 8 * filled.index;
       mbarrier_wait(shared.empty + 8 * filled.index, filled.parity ^ 1);
       if constexpr (kCopiesByThreads) {
-        TileA::copy<kThreads>(stage, a, m, ahead * knob::tile_k, rows, size_k);
-        TileB::copy<kThreads>(stage + TileA::kStride, b, n, ahead * knob::tile_k, columns, size_k);
-      } else {
+        if constexpr (part::copies) {
+          TileA::copy<kThreads>(stage, a, m, ahead * knob::tile_k, rows, size_k);
+          TileB::copy<kThreads>(stage + TileA::kStride, b, n, ahead * knob::tile_k, columns, size_k);
+        }
+      } else if constexpr (part::copies) {
         mbarrier_arrive_expect_tx(full, kPairTransaction);
-        TileA::load<kGroup, kSharersA>(stage, map_a, m, ahead * knob::tile_k, full, 0, 0);
-        TileB::load<kGroup, kSharersB>(stage + TileA::kStride, map_b, n, ahead * knob::tile_k, full, 0, 0);
+        TileA::load<kGroup, 1>(stage, map_a, m, ahead * knob::tile_k, 0, {full, 0, options.policy_a});
+        TileB::load<kGroup, 1>(stage + TileA::kStride, map_b, n, ahead * knob::tile_k, 0, {full, 0, options.policy_b});
+      } else {
+        mbarrier_arrive(full);
       }
       filled.advance();
     }
@@ -240,7 +311,7 @@ DEVICE void produce_and_multiply(const TensorMap* map_a, const TensorMap* map_b,
     at.advance();
   }
   if (!kCopiesByThreads || threadIdx.x == 0)
-    tcgen05_commit<kGroup, (kClusterSize > 1)>(shared.acc_full, 0);
+    tcgen05_commit<kGroup, (kTeamSize > 1)>(shared.acc_full, 0);
   if constexpr (!kWaitsForEach) {
 #pragma unroll 1
     for (int s = 0; s < knob::stages; ++s) {
@@ -328,7 +399,7 @@ struct Output {
 /// Partial sums of a tile that several clusters work on. They are added up in the order of K by whoever comes last, so
 /// the result does not depend on who that is. Nobody waits for anybody: any number of clusters may be resident.
 ///
-/// Workspace: one counter a CTA tile, zero before the launch and again after it; then per slot and CTA of the cluster
+/// Workspace: one counter a CTA tile, zero before the launch and again after it; then per slot and CTA of the team
 /// kTileM x tile_n values, neighbouring rows next to each other.
 struct Partials {
   u32* counters;
@@ -336,12 +407,12 @@ struct Partials {
   u32 rank, is_last;
 
   DEVICE Partials(const Output& out, const Work& work, u32 shared_is_last)
-      : counters(reinterpret_cast<u32*>(out.workspace)), rank(work.rank), is_last(shared_is_last) {
-    i64 counter_bytes = 4ll * work.tiles_m * work.tiles_n * kClusterSize;
+      : counters(reinterpret_cast<u32*>(out.workspace)), rank(work.team_rank()), is_last(shared_is_last) {
+    i64 counter_bytes = 4ll * work.tiles_m * work.tiles_n * kTeamSize;
     values = reinterpret_cast<float*>(out.workspace + (counter_bytes + 1023) / 1024 * 1024);
   }
   DEVICE float* column(u32 slot, int row, int column) const {
-    return values + (static_cast<i64>(slot) * kClusterSize + rank) * (kTileM * knob::tile_n) +
+    return values + (static_cast<i64>(slot) * kTeamSize + rank) * (kTileM * knob::tile_n) +
            static_cast<i64>(column) * kTileM + row;
   }
 
@@ -350,7 +421,7 @@ struct Partials {
     __threadfence();
     named_barrier<1, 32 * kEpilogueWarps>();
     if (threadIdx.x == 0) {
-      u32* counter = counters + static_cast<i64>(done.tile) * kClusterSize + rank;
+      u32* counter = counters + static_cast<i64>(done.tile) * kTeamSize + rank;
       u32 before = atomicAdd(counter, 1u);
       if (before == done.parts - 1) *counter = 0;
       asm volatile("st.shared.u32 [%0], %1;" ::"r"(is_last), "r"(u32{before == done.parts - 1}) : "memory");
@@ -418,14 +489,13 @@ DEVICE void drain(u32 tmem, const Layout& shared, const Work& work, const Output
     // Everything is in registers: the MMA thread may have the slot before the last stores.
     auto release = [&] {
       tcgen05_fence_before_sync();
-      if (elect_one()) {
-        if constexpr (kGroup == 2) {
-          mbarrier_arrive_cluster(leader_acc_empty + 8 * acc.index);
-        } else {
-          mbarrier_arrive(leader_acc_empty + 8 * acc.index);
-        }
-      }
+      if (elect_one()) mbarrier_arrive_remote(leader_acc_empty + 8 * acc.index);
     };
+    if constexpr (!part::drains) {
+      release();
+      acc.advance();
+      continue;
+    }
     bool whole = true;
     if constexpr (Walker::kReduces) {
       if (todo.parts > 1) {
@@ -480,21 +550,14 @@ DEVICE void drain(u32 tmem, const Layout& shared, const Work& work, const Output
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     sm100_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-               const __grid_constant__ TensorMap map_d, const void* a, const void* b, void* d, const void* c, void* workspace, int rows, int columns,
-               int size_k, float alpha, float beta, u32 raster_group, u32 raster) {
+               const __grid_constant__ TensorMap map_d, const void* a, const void* b, void* d, const void* c,
+               void* workspace, int rows, int columns, int size_k, float alpha, float beta, u32 raster_group, u32 raster,
+               u32 prefetch, u32 l2_a, u32 l2_b) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const Layout shared(shared_address(shared_memory));
   const u32 warp = threadIdx.x / 32;
-
-  const u32 rank = kClusterSize > 1 ? cluster_rank() : 0;
-  const Work work{static_cast<u32>(ceil_div(rows, kTileM * knob::cluster_m)),
-                  static_cast<u32>(ceil_div(columns, knob::tile_n * knob::cluster_n)),
-                  ceil_div(size_k, knob::tile_k),
-                  raster_group,
-                  raster,
-                  rank,
-                  rank % knob::cluster_m,
-                  rank / knob::cluster_m};
+  const Work work(rows, columns, size_k, raster_group, raster);
+  const u32 rank = work.rank;
 
   if (warp == kProducerWarp && elect_one()) {
     prefetch_tensor_map(&map_a);
@@ -502,7 +565,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (kStaged) prefetch_tensor_map(&map_d);
     for (int s = 0; s < knob::stages; ++s) {
       mbarrier_init(shared.full + 8 * s, 1);
-      mbarrier_init(shared.empty + 8 * s, knob::cluster_m / kGroup + knob::cluster_n - 1);
+      mbarrier_init(shared.empty + 8 * s, work.cluster_m / kGroup + knob::cluster_n - 1);
     }
     for (int a = 0; a < knob::acc_slots; ++a) {
       mbarrier_init(shared.acc_full + 8 * a, 1);
@@ -512,29 +575,33 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       for (int i = 0; i < kAnswers; ++i) {
         mbarrier_init(shared.answers.full + 8 * i, 1);
         // Producers, epilogue warps and MMA threads of the cluster, and who asks.
-        mbarrier_init(shared.answers.empty + 8 * i, kClusterSize * (1 + kEpilogueWarps) + kClusterSize / kGroup + 1);
+        mbarrier_init(shared.answers.empty + 8 * i, kTeamSize * (1 + kEpilogueWarps) + kTeamSize / kGroup + 1);
       }
     }
     mbarrier_init_fence();
   }
   __syncwarp();
   // cta_group 2 allocates in both CTAs together, after both have started.
-  sync_all<kClusterSize>();
+  sync_all<kTeamSize>();
   if (warp == kMmaWarp) tmem_alloc<kGroup, knob::tmem_columns>(shared.tmem_address);
   tcgen05_fence_before_sync();
-  sync_all<kClusterSize>();
+  sync_all<kTeamSize>();
   tcgen05_fence_after_sync();
   u32 tmem;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(tmem) : "r"(shared.tmem_address) : "memory");
 
+  // All before this may overlap with the launch ahead of this one in the stream.
+  wait_for_previous_grid();
+
+  const CopyOptions options{prefetch, l2_policy(l2_a), l2_policy(l2_b)};
   const Output out{&map_d, d, c, rows, columns, Scaling{alpha, beta}, static_cast<unsigned char*>(workspace)};
   if constexpr (!kSpecialized) {
     if (kCopiesByThreads || (warp == kMmaWarp && elect_one()))
-      produce_and_multiply(&map_a, &map_b, a, b, rows, columns, size_k, tmem, shared, work);
+      produce_and_multiply(&map_a, &map_b, a, b, rows, columns, size_k, tmem, shared, work, options);
     __syncwarp();
     drain(tmem, shared, work, out);
   } else if (warp == kProducerWarp) {
-    if (elect_one()) produce(&map_a, &map_b, shared, work);
+    if (elect_one()) produce(&map_a, &map_b, shared, work, options);
   } else if (warp == kMmaWarp) {
     if (rank % kGroup == 0 && elect_one()) multiply(tmem, shared, work);
   } else if (warp < kEpilogueWarps) {
@@ -545,7 +612,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   __syncwarp();
   // Nobody may free tensor memory or leave while a peer still reads, signals or computes.
   tcgen05_fence_before_sync();
-  sync_all<kClusterSize>();
+  sync_all<kTeamSize>();
   tcgen05_fence_after_sync();
   if (warp == kMmaWarp) tmem_free<kGroup, knob::tmem_columns>(tmem);
 }

@@ -5,14 +5,14 @@
 
 #include <algorithm>
 
+#include "kernel_templates/launch_knobs.h"
 #include "kernel_templates/tma_operand.h"
 
 namespace gemmtune {
 namespace {
 
 struct Knobs {
-  int stages, tile_k, swizzle_a, swizzle_b, tile_m, tile_n, consumers, cluster_m, cluster_n, persistent,
-      raster, raster_group;
+  int stages, tile_k, swizzle_a, swizzle_b, tile_m, tile_n, consumers, cluster_m, cluster_n, persistent;
 
   explicit Knobs(const Config& c)
       : stages(c.values[0]),
@@ -24,9 +24,7 @@ struct Knobs {
         consumers(c.values[6]),
         cluster_m(c.values[7]),
         cluster_n(c.values[8]),
-        persistent(c.values[9]),
-        raster(c.values[10]),
-        raster_group(c.values[11]) {}
+        persistent(c.values[9]) {}
 
   int cluster_size() const { return cluster_m * cluster_n; }
   int threads() const { return 128 * (consumers + 1); }
@@ -92,9 +90,8 @@ class Sm90Gemm final : public KernelFamily {
         cluster_knob("m"),
         cluster_knob("n"),
         {"persistent", {0, 1}, 0, "one tile a CTA, or CTAs that walk over tiles", {"no", "static"}, true},
-        raster_knob(),
-        raster_group_knob(),
     };
+    append_launch_knobs(knobs_);
     constraints_ = {
         {"consumers",
          {"tile_m", "consumers"},
@@ -147,6 +144,7 @@ class Sm90Gemm final : public KernelFamily {
            return s.shape ? alignment_violation(s.cls, *s.shape) : std::string();
          }},
     };
+    append_launch_constraints(constraints_);
   }
 
   std::string_view name() const override { return "sm90_gemm"; }
@@ -168,7 +166,16 @@ class Sm90Gemm final : public KernelFamily {
     plan.block = {static_cast<uint32_t>(k.threads())};
     plan.cluster = {static_cast<uint32_t>(k.cluster_size())};
     plan.dynamic_smem_bytes = k.stages * k.stage_bytes(cls) + k.barrier_bytes();
-    plan.args = gemm_args(k.tile_a(cls), k.tile_b(cls), cls.in, s, alpha, beta, k.raster_group, k.raster);
+    plan.args = {tensor_map(k.tile_a(cls), cls.in, s.m, s.k),
+                 tensor_map(k.tile_b(cls), cls.in, s.n, s.k),
+                 PointerArg{Operand::d},
+                 PointerArg{Operand::c},
+                 static_cast<int32_t>(s.m),
+                 static_cast<int32_t>(s.n),
+                 static_cast<int32_t>(s.k),
+                 alpha,
+                 beta};
+    append_launch_arguments(plan, LaunchKnobs(config), false);
     return plan;
   }
 

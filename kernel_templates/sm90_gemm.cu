@@ -20,6 +20,9 @@ constexpr int kThreads = 128 * (kConsumers + 1);
 constexpr int kBlocks = knob::tile_m / 64 / kConsumers;  // 64-row MMAs per consumer and step
 constexpr int kSteps = knob::tile_k / kMmaDepth;
 
+// An ablation keeps every barrier and leaves out work; without copies and MMAs nothing is left to do along K.
+constexpr bool kWalksAlongK = part::copies || part::multiplies;
+
 using TileA = OperandTile<knob::tile_m, knob::tile_k, problem::a_mn_major, knob::swizzle_a>;
 using TileB = OperandTile<knob::tile_n, knob::tile_k, problem::b_mn_major, knob::swizzle_b>;
 constexpr int kStageBytes = TileA::kStride + TileB::kStride;
@@ -37,8 +40,14 @@ struct Ranks {
   u32 m, n;
 };
 
+/// What a launch asks of the copies.
+struct CopyOptions {
+  u32 prefetch;  ///< k-tiles ahead of the copies that are sent to L2; 0: none
+  u64 policy_a, policy_b;
+};
+
 DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, u32 ring, u32 full, u32 empty, Ranks rank,
-                    u32 tiles_m, u32 tiles_n, int k_tiles, u32 raster_group, u32 raster_along_n) {
+                    u32 tiles_m, u32 tiles_n, int k_tiles, u32 raster_group, u32 raster, const CopyOptions& options) {
   // Bit r of a mask is cluster rank r = m + n * cluster_m.
   u16 mask_a = 0, mask_b = 0;
 #pragma unroll
@@ -48,7 +57,7 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, u32 ring, u3
 
   RingPosition<knob::stages> at;
   for (u32 index = cluster_id(); index < tiles_m * tiles_n; index += cluster_count()) {
-    TileCoordinate tile = raster_tile(index, tiles_m, tiles_n, raster_group, raster_along_n);
+    TileCoordinate tile = raster_tile(index, tiles_m, tiles_n, raster_group, raster);
     int m = static_cast<int>(tile.m * knob::cluster_m + rank.m) * knob::tile_m;
     int n = static_cast<int>(tile.n * knob::cluster_n + rank.n) * knob::tile_n;
 #pragma unroll 1
@@ -56,9 +65,19 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, u32 ring, u3
       mbarrier_wait(empty + 8 * at.index, at.parity ^ 1);
       u32 barrier = full + 8 * at.index;
       u32 stage = ring + at.index * kStageBytes;
-      mbarrier_arrive_expect_tx(barrier, kStageTransaction);
-      TileA::load<1, knob::cluster_n>(stage, map_a, m, k * knob::tile_k, barrier, rank.n, mask_a);
-      TileB::load<1, knob::cluster_m>(stage + TileA::kStride, map_b, n, k * knob::tile_k, barrier, rank.m, mask_b);
+      if constexpr (part::copies) {
+        mbarrier_arrive_expect_tx(barrier, kStageTransaction);
+        TileA::load<1, knob::cluster_n>(stage, map_a, m, k * knob::tile_k, rank.n, {barrier, mask_a, options.policy_a});
+        TileB::load<1, knob::cluster_m>(stage + TileA::kStride, map_b, n, k * knob::tile_k, rank.m,
+                                        {barrier, mask_b, options.policy_b});
+        if (options.prefetch > 0 && k + static_cast<int>(options.prefetch) < k_tiles) {
+          const int ahead = (k + static_cast<int>(options.prefetch)) * knob::tile_k;
+          TileA::prefetch<knob::cluster_n>(map_a, m, ahead, rank.n, options.policy_a);
+          TileB::prefetch<knob::cluster_m>(map_b, n, ahead, rank.m, options.policy_b);
+        }
+      } else {
+        mbarrier_arrive(barrier);
+      }
       at.advance();
     }
     if constexpr (!knob::persistent) break;
@@ -81,7 +100,7 @@ DEVICE void release(u32 empty_barrier, Ranks rank) {
 }
 
 DEVICE void consume(u32 ring, u32 full, u32 empty, Ranks rank, u32 consumer, u32 tiles_m, u32 tiles_n, int k_tiles,
-                    u32 raster_group, u32 raster_along_n, void* d, const void* c, int size_m, int size_n,
+                    u32 raster_group, u32 raster, void* d, const void* c, int size_m, int size_n,
                     Scaling scaling) {
   const int first_row = static_cast<int>(consumer) * 64 * kBlocks;
   RingPosition<knob::stages> at;
@@ -96,7 +115,7 @@ DEVICE void consume(u32 ring, u32 full, u32 empty, Ranks rank, u32 consumer, u32
       u64 b = wgmma_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
       wgmma_fence();
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step)
+      for (int step = 0; step < (part::multiplies ? kSteps : 0); ++step)
 #pragma unroll
         for (int block = 0; block < kBlocks; ++block)
           wgmma_tile_n(acc[block], a + (TileA::row_offset(64 * block) + TileA::k_offset(step)) / 16,
@@ -117,12 +136,22 @@ DEVICE void consume(u32 ring, u32 full, u32 empty, Ranks rank, u32 consumer, u32
       at.advance();
     }
     wgmma_wait<0>();
+    if constexpr (!part::multiplies) {
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block)
+#pragma unroll
+        for (int i = 0; i < knob::tile_n / 2; ++i) acc[block][i] = 0;
+    }
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) wgmma_pin(acc[block]);
-    if constexpr (knob::stages > 1) release(empty + 8 * previous, rank);
+    if constexpr (knob::stages > 1 && kWalksAlongK) release(empty + 8 * previous, rank);
+    if constexpr (!part::drains) {
+      if constexpr (!knob::persistent) break;
+      continue;
+    }
 
     // Fragment of m64nNk16 (ptx-facts 1.7): warp w, lane l hold rows 16w + l/4 (+ 8), columns 2 (l % 4) + 8 i (+ 1).
-    TileCoordinate tile = raster_tile(index, tiles_m, tiles_n, raster_group, raster_along_n);
+    TileCoordinate tile = raster_tile(index, tiles_m, tiles_n, raster_group, raster);
     u32 warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
     int row0 = static_cast<int>(tile.m * knob::cluster_m + rank.m) * knob::tile_m + first_row +
                static_cast<int>(16 * warp + lane / 4);
@@ -147,7 +176,8 @@ DEVICE void consume(u32 ring, u32 full, u32 empty, Ranks rank, u32 consumer, u32
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     sm90_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, void* d, const void* c,
-              int size_m, int size_n, int size_k, float alpha, float beta, u32 raster_group, u32 raster_along_n) {
+              int size_m, int size_n, int size_k, float alpha, float beta, u32 raster_group, u32 raster, u32 prefetch, u32 l2_a,
+              u32 l2_b) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const u32 ring = shared_address(shared_memory);
   const u32 full = ring + knob::stages * kStageBytes;
@@ -164,21 +194,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     mbarrier_init_fence();
   }
   sync_all<kClusterSize>();
+  // All before this may overlap with the launch ahead of this one in the stream.
+  wait_for_previous_grid();
 
   const u32 rank = kClusterSize > 1 ? cluster_rank() : 0;
   const Ranks ranks{rank % knob::cluster_m, rank / knob::cluster_m};
   const u32 tiles_m = ceil_div(size_m, knob::tile_m * knob::cluster_m);
   const u32 tiles_n = ceil_div(size_n, knob::tile_n * knob::cluster_n);
   const int k_tiles = ceil_div(size_k, knob::tile_k);
+  const int k_end = kWalksAlongK ? k_tiles : 0;
 
   if (warpgroup == 0) {
     if constexpr (kConsumers == 2) registers_decrease<kProducerRegisters>();
     if (threadIdx.x < 32 && elect_one())
-      produce(&map_a, &map_b, ring, full, empty, ranks, tiles_m, tiles_n, k_tiles, raster_group, raster_along_n);
+      produce(&map_a, &map_b, ring, full, empty, ranks, tiles_m, tiles_n, k_end, raster_group, raster,
+              {prefetch, l2_policy(l2_a), l2_policy(l2_b)});
     __syncwarp();
   } else {
     if constexpr (kConsumers == 2) registers_increase<kConsumerRegisters>();
-    consume(ring, full, empty, ranks, warpgroup - 1, tiles_m, tiles_n, k_tiles, raster_group, raster_along_n, d, c,
+    consume(ring, full, empty, ranks, warpgroup - 1, tiles_m, tiles_n, k_end, raster_group, raster, d, c,
             size_m, size_n, Scaling{alpha, beta});
   }
   // A CTA stays until nobody will signal its barriers or write its stages.

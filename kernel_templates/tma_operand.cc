@@ -99,21 +99,6 @@ uint32_t grid_ctas(int64_t clusters, int cluster_size, bool persistent, const La
   return static_cast<uint32_t>(clusters * cluster_size);
 }
 
-std::vector<KernelArg> gemm_args(const OperandTileSpec& tile_a, const OperandTileSpec& tile_b, DType in,
-                                 const Shape& s, float alpha, float beta, int raster_group, int raster) {
-  return {tensor_map(tile_a, in, s.m, s.k),
-          tensor_map(tile_b, in, s.n, s.k),
-          PointerArg{Operand::d},
-          PointerArg{Operand::c},
-          static_cast<int32_t>(s.m),
-          static_cast<int32_t>(s.n),
-          static_cast<int32_t>(s.k),
-          alpha,
-          beta,
-          int32_t{raster_group},
-          int32_t{raster}};
-}
-
 Knob stages_knob(std::vector<int> values, int default_value) {
   return {"stages", std::move(values), default_value, "depth of the shared-memory ring", {}, true};
 }
@@ -136,14 +121,6 @@ Knob cluster_knob(std::string_view dimension) {
                       m ? "B" : "A"),
           {},
           true};
-}
-
-Knob raster_knob() {
-  return {"raster", {0, 1}, 0, "direction in which output tiles are walked", {"m", "n"}, false};
-}
-
-Knob raster_group_knob() {
-  return {"raster_group", {1, 2, 4, 8, 16}, 8, "width of a band of tiles walked together", {}, false};
 }
 
 }  // namespace gemmtune

@@ -51,10 +51,6 @@ inline int64_t tiles(int64_t size, int64_t tile) { return (size + tile - 1) / ti
 /// CTAs along x for `clusters` output tiles: all of them, or what is resident at once when persistent.
 uint32_t grid_ctas(int64_t clusters, int cluster_size, bool persistent, const LaunchDevice& device);
 
-/// The parameter list that both kernels declare: maps of A and B, D, C, sizes, scaling, raster.
-std::vector<KernelArg> gemm_args(const OperandTileSpec& tile_a, const OperandTileSpec& tile_b, DType in,
-                                 const Shape& shape, float alpha, float beta, int raster_group, int raster);
-
 /// "64 KiB", "1536 bytes".
 std::string bytes_text(int64_t bytes);
 
@@ -62,7 +58,5 @@ std::string bytes_text(int64_t bytes);
 Knob stages_knob(std::vector<int> values, int default_value);
 Knob swizzle_knob(std::string_view operand);
 Knob cluster_knob(std::string_view dimension);
-Knob raster_knob();
-Knob raster_group_knob();
 
 }  // namespace gemmtune

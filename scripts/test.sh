@@ -52,9 +52,10 @@ if [ "$sanitize" = yes ]; then
     -DBUILD_TESTING=ON
   build "$BUILD_DIR-sanitize" all
   say "unit and emulator tests under the sanitizers"
-  # Not the emulator's long ones: whole variants, whose code the others reach too.
-  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Sm100Proof|Ladders?|FaultsOnTheEmulator)\.|Proof|^KillNine.Emulated' --no-tests=error --output-on-failure \
-    -j "$JOBS" </dev/null || failed+=("sanitizers")
+  # Not those that run or compile many whole variants: a minute in NVRTC or the emulator, of host code that the others
+  # reach too. They run below, without sanitizers.
+  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Ladders?|CompileCoverage|FaultsOnTheEmulator)\.|Proof|^KillNine.Emulated' \
+    --no-tests=error --output-on-failure -j "$JOBS" </dev/null || failed+=("sanitizers")
   bash scripts/fuzz.sh 30 || failed+=("fuzzing")
 fi
 

@@ -94,11 +94,11 @@ bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
   return true;
 }
 
-template <class Choices>
-int64_t Space::count_from(size_t knob, Config& config, const Choices& choices, Counted& counted) const {
+int64_t Space::count_from(size_t knob, Config& config, bool kernels, Counted& counted) const {
   int64_t total = 1;
   if (knob >= first_free_) {
-    for (size_t i = knob; i < values_.size(); ++i) total *= static_cast<int64_t>(choices(i));
+    for (size_t i = knob; i < values_.size(); ++i)
+      if (!kernels || family_.knobs()[i].compiled) total *= static_cast<int64_t>(values_[i].size());
     return total;
   }
   // Constraints yet to come see only these: what follows is the same wherever they are the same.
@@ -109,28 +109,22 @@ int64_t Space::count_from(size_t knob, Config& config, const Choices& choices, C
   total = 0;
   for (int value : values_[knob]) {
     config.values[knob] = value;
-    if (!rejected_at(knob, config)) total += count_from(knob + 1, config, choices, counted);
+    if (!rejected_at(knob, config)) total += count_from(knob + 1, config, kernels, counted);
   }
+  // Launch parameters come last in every family: all that is below is one kernel, if it is anything.
+  if (kernels && !family_.knobs()[knob].compiled) total = std::min<int64_t>(total, 1);
   return known->second = total;
 }
 
-template <class Choices>
-int64_t Space::count_with(const Choices& choices) const {
+int64_t Space::count_with(bool kernels) const {
   Config config = family_.default_config();
   Counted counted(values_.size());
-  return count_from(0, config, choices, counted);
+  return count_from(0, config, kernels, counted);
 }
 
-int64_t Space::count() const {
-  return count_with([&](size_t knob) { return values_[knob].size(); });
-}
+int64_t Space::count() const { return count_with(false); }
 
-// Launch parameters come last in every family, behind the last constraint, so that each free subtree holds
-// one kernel for every combination of its compiled knobs.
-int64_t Space::count_kernels() const {
-  return count_with(
-      [&](size_t knob) { return family_.knobs()[knob].compiled ? values_[knob].size() : size_t{1}; });
-}
+int64_t Space::count_kernels() const { return count_with(true); }
 
 void Space::for_each(const std::function<bool(const Config&)>& visit) const {
   Config config = family_.default_config();

@@ -64,11 +64,9 @@ class Space {
   bool walk(size_t knob, Config& config, const Visit& visit) const;
   /// Counts of subtrees by knob and by the values set before it that matter to the constraints in it.
   using Counted = std::vector<std::map<std::vector<int>, int64_t>>;
-  /// Legal configs of a subtree. Knobs behind the last constraint count as choices(knob).
-  template <class Choices>
-  int64_t count_from(size_t knob, Config& config, const Choices& choices, Counted& counted) const;
-  template <class Choices>
-  int64_t count_with(const Choices& choices) const;
+  /// Legal configs of a subtree; or distinct kernels: one for all that differ in launch parameters.
+  int64_t count_from(size_t knob, Config& config, bool kernels, Counted& counted) const;
+  int64_t count_with(bool kernels) const;
 
   const KernelFamily& family_;
   ConstraintScope scope_;

@@ -10,6 +10,7 @@
 
 #include "gemm/error.h"
 #include "gemm/suggest.h"
+#include "kernel_templates/render.h"
 #include "search/roofline.h"
 
 namespace gemmtune {
@@ -57,7 +58,10 @@ std::vector<Config> propose_ranked(const StrategyInput& in) {
   for (int i = 0; i < kDraws; ++i) {
     std::optional<Config> config = space.sample(random);
     if (!config) break;
-    pool.try_emplace(*config, cost(*config));
+    // The estimate does not see launch parameters: they start from their defaults, the steps below vary them.
+    Config plain = compiled_part(space.family(), *config);
+    if (!space.legal(plain)) plain = *config;
+    pool.try_emplace(plain, cost(plain));
   }
   // The estimate is worth a few percent at best: within 2 % the config with fewer knobs off their default
   // goes first.

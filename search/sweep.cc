@@ -74,7 +74,9 @@ class Sweep {
       PlannedProblem planned{listed, {o_.cls, listed.shape}, {}};
       Space space(*o_.family, *o_.arch, o_.cls, listed.shape, o_.restrictions);
       for (Config& config : o_.strategy->propose({space, planned.problem, *device, o_.trials, o_.seed})) {
-        Candidate candidate{{o_.family, o_.arch, o_.cls, config}, to_text(o_.family->knobs(), config), ""};
+        Candidate candidate;
+        candidate.variant = {o_.family, o_.arch, o_.cls, config};
+        candidate.config_text = to_text(o_.family->knobs(), config);
         candidate.key =
             compile_key(render(candidate.variant), std::string(o_.arch->name), compiler_.toolchain());
         planned.candidates.push_back(std::move(candidate));

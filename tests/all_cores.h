@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,10 +28,19 @@ void on_all_cores(size_t count, const Work& work) {
 template <class Row>
 void compile_all(std::vector<Row>& rows) {
   Nvrtc nvrtc;
-  on_all_cores(rows.size(), [&](size_t i) {
-    const Variant& v = rows[i].variant;
-    rows[i].compiled = nvrtc.compile({"", render(v), std::string(v.arch->name)});
+  // Rows that differ in launch parameters alone have the same source.
+  std::vector<std::string> sources;
+  std::map<std::string, size_t> first;
+  std::vector<size_t> distinct;
+  for (const Row& row : rows) {
+    sources.push_back(render(row.variant) + std::string(row.variant.arch->name));
+    if (first.try_emplace(sources.back(), sources.size() - 1).second) distinct.push_back(sources.size() - 1);
+  }
+  on_all_cores(distinct.size(), [&](size_t i) {
+    Row& row = rows[distinct[i]];
+    row.compiled = nvrtc.compile({"", render(row.variant), std::string(row.variant.arch->name)});
   });
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].compiled = rows[first.at(sources[i])].compiled;
 }
 
 }  // namespace gemmtune

@@ -21,6 +21,12 @@ DEVICE u32 cluster_rank() {
   return rank;
 }
 
+DEVICE u32 cluster_size() {
+  u32 size;
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+  return size;
+}
+
 DEVICE u32 cluster_id() {
   u32 id;
   asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(id));
@@ -60,4 +66,12 @@ DEVICE void sync_all() {
   } else {
     __syncthreads();
   }
+}
+
+/// Programmatic dependent launch. Everything before: the part of a kernel that does not touch what the launch before it
+/// in the stream may still write or read. Then this CTA waits for that launch to end (at once, without the attribute),
+/// and allows the launch after it to start in turn. PTX ISA "griddepcontrol".
+DEVICE void wait_for_previous_grid() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

@@ -29,8 +29,9 @@ DEVICE void mbarrier_arrive_cluster(u32 barrier) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/// `barrier` may lie in a peer. For hand-overs between asynchronous units alone (an MMA has read, a copy may write):
-/// nothing of this thread's own memory accesses is published, and cluster scope would cost a fence each time.
+/// `barrier` may lie in a peer. For hand-overs that publish none of this thread's own memory accesses: between
+/// asynchronous units (an MMA has read, a copy may write), and of tensor memory, which tcgen05's own fences order. Cluster
+/// scope would cost a fence each time, one that waits for the thread's global stores.
 DEVICE void mbarrier_arrive_remote(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }

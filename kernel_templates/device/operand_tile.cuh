@@ -41,27 +41,36 @@ struct OperandTile {
     return bytes / kSpan * kChunkBytes + bytes % kSpan;
   }
 
-  /// Copies this CTA's share of the tile: with kSharers > 1 each of the CTAs that need the tile fetches one slice
-  /// and multicasts it to all of them.
-  template <int kCtaGroup, int kSharers>
-  DEVICE static void load(u32 destination, const TensorMap* map, int mn, int k, u32 barrier, u32 slice, u16 mask) {
-    constexpr bool kMulticast = kSharers > 1;
+  /// Calls box(chunk's byte offset, inner, outer coordinate) for each box of the `slice`-th of kSlices equal parts.
+  template <int kSlices, class Box>
+  DEVICE static void for_each_box(int mn, int k, u32 slice, const Box& box) {
     if constexpr (kMnMajor) {
-      constexpr int kSlice = kChunks / kSharers;
+      constexpr int kSlice = kChunks / kSlices;
 #pragma unroll
       for (int i = 0; i < kSlice; ++i) {
         int chunk = static_cast<int>(slice) * kSlice + i;
-        tma_load_2d<kCtaGroup, kMulticast>(destination + chunk * kChunkBytes, map, mn + chunk * kChunkElements, k,
-                                           barrier, mask);
+        box(chunk * kChunkBytes, mn + chunk * kChunkElements, k);
       }
     } else {
-      constexpr int kSliceRows = kRows / kSharers;
+      constexpr int kSliceRows = kRows / kSlices;
       int row = static_cast<int>(slice) * kSliceRows;
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk)
-        tma_load_2d<kCtaGroup, kMulticast>(destination + chunk * kChunkBytes + row * kSpan, map,
-                                           k + chunk * kChunkElements, mn + row, barrier, mask);
+        box(chunk * kChunkBytes + row * kSpan, k + chunk * kChunkElements, mn + row);
     }
+  }
+
+  /// Copies one slice of the tile: where several CTAs need it (kMulticast), each fetches one and sends it to all of them.
+  template <int kCtaGroup, int kSlices, bool kMulticast = (kSlices > 1)>
+  DEVICE static void load(u32 destination, const TensorMap* map, int mn, int k, u32 slice, const Delivery& by) {
+    for_each_box<kSlices>(mn, k, slice, [&](int offset, int c0, int c1) {
+      tma_load_2d<kCtaGroup, kMulticast>(destination + offset, map, c0, c1, by);
+    });
+  }
+
+  template <int kSlices>
+  DEVICE static void prefetch(const TensorMap* map, int mn, int k, u32 slice, u64 policy) {
+    for_each_box<kSlices>(mn, k, slice, [&](int, int c0, int c1) { tma_prefetch_2d(map, c0, c1, policy); });
   }
 
   /// The same tile by cp.async from all kThreads threads: as the TMA boxes would lie, swizzle included. Sizes are the

@@ -1,11 +1,11 @@
-// Who works on what: a cluster's sequence of accumulations. Every role of a kernel (copies, MMAs, epilogue) walks the
+// Who works on what: a team's sequence of accumulations (a team is a cluster, or several in place of a larger one). Every role of a kernel (copies, MMAs, epilogue) walks the
 // same sequence, each with a Schedule of its own.
 //
-//   none      one accumulation a cluster: its cluster id
-//   fixed     cluster c takes c, c + clusters, c + 2 * clusters ...
+//   none      one accumulation a team: its index
+//   fixed     team t takes t, t + teams, t + 2 * teams ...
 //   dynamic   its own id, then what the hardware hands over (launch_control.cuh)
 //   stream_k  like fixed while whole rounds are left; the last one or two rounds are cut along K into equal shares, so
-//             that all clusters end together
+//             that all teams end together
 #pragma once
 #include "device/launch_control.cuh"
 
@@ -19,10 +19,11 @@ struct Accumulation {
   u32 workspace_slot;  // Schedule::slot_of() counts from here
 };
 
-/// The same for every CTA of the grid.
+/// The same for every CTA of a team.
 struct Problem {
   u32 tiles;
   int k_tiles;
+  u32 team, teams;  ///< of the grid
 };
 
 /// Answers of the dynamic scheduler in shared memory: a ring of kAnswers.
@@ -32,7 +33,7 @@ struct AnswerRing {
 };
 
 /// kSplit: parts along K of every tile (fewer where K has fewer k-tiles).
-template <Walk kWalk, int kSplit, int kClusterSize>
+template <Walk kWalk, int kSplit, int kTeamSize>
 struct Schedule {
   static constexpr bool kReduces = kSplit > 1 || kWalk == Walk::stream_k;
   Problem problem;
@@ -48,18 +49,18 @@ struct Schedule {
 
   // --- stream_k: the cut rounds ---
   DEVICE u32 whole_tiles() const {
-    u32 rest = problem.tiles % cluster_count();
+    u32 rest = problem.tiles % problem.teams;
     if (rest == 0) return problem.tiles;
-    u32 rounds = problem.tiles / cluster_count();
-    return rounds > 0 ? (rounds - 1) * cluster_count() : 0;
+    u32 rounds = problem.tiles / problem.teams;
+    return rounds > 0 ? (rounds - 1) * problem.teams : 0;
   }
   DEVICE u64 cut_work() const { return static_cast<u64>(problem.tiles - whole_tiles()) * problem.k_tiles; }
-  /// Clusters that take part: each has at least one k-tile.
-  DEVICE u64 sharers() const { return cut_work() < cluster_count() ? cut_work() : cluster_count(); }
-  DEVICE u64 share_begin(u64 cluster) const { return cluster * cut_work() / sharers(); }
+  /// Teams that take part: each has at least one k-tile.
+  DEVICE u64 sharers() const { return cut_work() < problem.teams ? cut_work() : problem.teams; }
+  DEVICE u64 share_begin(u64 team) const { return team * cut_work() / sharers(); }
   DEVICE u32 sharer_of(u64 k_tile) const { return static_cast<u32>(((k_tile + 1) * sharers() - 1) / cut_work()); }
 
-  /// The workspace slot of part p of the tile that `a` belongs to. stream_k: each cluster has two, for the tile that it
+  /// The workspace slot of part p of the tile that `a` belongs to. stream_k: each team has two, for the tile that it
   /// begins in the middle of and for the one that it leaves unfinished.
   DEVICE u32 slot_of(const Accumulation& a, u32 p) const {
     if constexpr (kWalk == Walk::stream_k) return a.workspace_slot + 2 * p + (p == 0 ? 1 : 0);
@@ -84,48 +85,48 @@ struct Schedule {
     a.k_begin = static_cast<int>(in_tile);
     a.k_end = static_cast<int>(in_tile + length);
     u32 first = sharer_of(tile_begin);
-    a.part = cluster_id() - first;
+    a.part = problem.team - first;
     a.parts = sharer_of(tile_begin + problem.k_tiles - 1) - first + 1;
     a.workspace_slot = 2 * first;
     share += length;
     return true;
   }
 
-  /// The next accumulation of this cluster, or false at the end. kWarp: called by a whole converged warp, else by one
+  /// The next accumulation of this team, or false at the end. kWarp: called by a whole converged warp, else by one
   /// thread.
   template <bool kWarp>
   DEVICE bool next(Accumulation& a) {
     if constexpr (kWalk == Walk::none) {
       if (started) return false;
       started = true;
-      accumulation(cluster_id(), a);
+      accumulation(problem.team, a);
       return true;
     } else if constexpr (kWalk == Walk::fixed) {
-      if (!started) next_index = cluster_id();
+      if (!started) next_index = problem.team;
       started = true;
       if (next_index >= problem.tiles * parts()) return false;
       accumulation(next_index, a);
-      next_index += cluster_count();
+      next_index += problem.teams;
       return true;
     } else if constexpr (kWalk == Walk::stream_k) {
       if (!started) {
-        next_index = cluster_id();
-        if (cut_work() > 0 && cluster_id() < sharers()) {
-          share = share_begin(cluster_id());
-          share_end = share_begin(cluster_id() + 1);
+        next_index = problem.team;
+        if (cut_work() > 0 && problem.team < sharers()) {
+          share = share_begin(problem.team);
+          share_end = share_begin(problem.team + 1);
         }
       }
       started = true;
       if (next_index < whole_tiles()) {
         accumulation(next_index, a);
-        next_index += cluster_count();
+        next_index += problem.teams;
         return true;
       }
       return next_share(a);
     } else {
       if (!started) {
         started = true;
-        accumulation(cluster_id(), a);
+        accumulation(problem.team, a);
         return true;
       }
       mbarrier_wait_cluster(ring.full + 8 * at.index, at.parity);
@@ -136,7 +137,7 @@ struct Schedule {
       if constexpr (kWarp) __syncwarp();
       if (!kWarp || elect_one()) mbarrier_arrive_cluster(ring.empty + 8 * at.index);
       at.advance();
-      if (taken) accumulation(first_cta / kClusterSize, a);
+      if (taken) accumulation(first_cta / kTeamSize, a);
       return taken;
     }
   }
@@ -152,9 +153,9 @@ struct Schedule {
       mbarrier_wait_cluster(empty + 8 * asked.index, asked.parity ^ 1);
       // Each CTA expects its own copy of the answer.
       u32 full = ring.full + 8 * asked.index;
-      if (lane < kClusterSize) mbarrier_arrive_expect_tx_remote(map_to_rank(full, lane), 16);
+      if (lane < kTeamSize) mbarrier_arrive_expect_tx_remote(map_to_rank(full, lane), 16);
       __syncwarp();
-      if (elect_one()) cancel_next_cluster<kClusterSize>(ring.answers + 16 * asked.index, full);
+      if (elect_one()) cancel_next_cluster<kTeamSize>(ring.answers + 16 * asked.index, full);
       asked.advance();
     } while (next<true>(ignored));
   }

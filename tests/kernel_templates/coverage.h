@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <random>
 
 #include "search/space.h"
 
@@ -15,7 +14,25 @@ struct CoverageRow {
   Config config;
 };
 
-/// Default config with one knob changed; where that is illegal, the legal draw with the fewest other changes.
+/// `config`, or the first legal config that differs from it in `changes` knobs at most, `fixed` not among
+/// them.
+inline std::optional<Config> nearest_legal(const Space& space, const Config& config, size_t fixed,
+                                           int changes) {
+  if (space.legal(config)) return config;
+  if (changes == 0) return std::nullopt;
+  for (size_t i = 0; i < space.values().size(); ++i) {
+    if (i == fixed) continue;
+    for (int value : space.values()[i]) {
+      if (value == config.values[i]) continue;
+      Config other = config;
+      other.values[i] = value;
+      if (std::optional<Config> found = nearest_legal(space, other, fixed, changes - 1)) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Default config with one knob changed; where that is illegal, the legal one with the fewest other changes.
 inline std::vector<CoverageRow> coverage_rows(const KernelFamily& family, const ArchSpec& arch,
                                               const ProblemClass& cls) {
   std::vector<CoverageRow> rows;
@@ -23,23 +40,14 @@ inline std::vector<CoverageRow> coverage_rows(const KernelFamily& family, const 
   for (size_t i = 0; i < family.knobs().size(); ++i) {
     const Knob& knob = family.knobs()[i];
     for (int value : knob.values) {
-      Space space(family, arch, cls, std::nullopt, {{knob.name, {value}}});
-      Config best = base;
-      best.values[i] = value;
-      if (!space.legal(best)) {
-        std::mt19937_64 random(1);
-        int fewest = 1000;
-        for (int draw = 0; draw < 400; ++draw) {
-          std::optional<Config> config = space.sample(random);
-          if (!config) break;
-          int changed = 0;
-          for (size_t j = 0; j < base.values.size(); ++j) changed += config->values[j] != base.values[j];
-          if (changed < fewest) fewest = changed, best = *config;
-        }
-      }
-      EXPECT_TRUE(space.legal(best)) << knob.name << "=" << value_text(knob, value)
-                                     << " is legal in no config";
-      rows.push_back({knob.name, value_text(knob, value), best});
+      Space space(family, arch, cls, std::nullopt);
+      Config changed = base;
+      changed.values[i] = value;
+      std::optional<Config> legal;
+      for (int others = 0; others <= 3 && !legal; ++others) legal = nearest_legal(space, changed, i, others);
+      EXPECT_TRUE(legal) << knob.name << "=" << value_text(knob, value)
+                         << " is legal in no config near the default";
+      if (legal) rows.push_back({knob.name, value_text(knob, value), *legal});
     }
   }
   return rows;

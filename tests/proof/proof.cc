@@ -6,6 +6,7 @@
 
 #include "emulator/emulated_gemm.h"
 #include "search/static_check.h"
+#include "tests/proof/cubin.h"
 
 namespace gemmtune {
 namespace {
@@ -22,6 +23,9 @@ std::string static_fault(const Variant& v, const CompileResult& compiled) {
   StaticEvidence e = planned_evidence(v, compiled.evidence);
   std::string fault = static_violation(v, e);
   if (!fault.empty()) return fault;
+  if (std::string target = cubin_target(compiled.cubin); target != v.arch->name)
+    return fmt::format("the cubin is for {}, asked for {}", target.empty() ? "nothing" : target,
+                       v.arch->name);
   InstructionCounts want = v.family->expected_counts(v.config, v.cls);
   if (e.counts == want) return "";
   return fmt::format("counts {}, designed {}", counts_text(e.counts), counts_text(want));
@@ -34,6 +38,7 @@ std::string run_fault(const Variant& v, const std::string& ptx, const Trip& trip
     emulator::LaunchConfig how;
     how.schedule = trip.schedule;
     how.host_threads = trip.host_threads;
+    how.instruction_limit = trip.instruction_limit;
     emulator::LaunchResult ran = gemm.launch(module, v, trip.sm_count, how);
     if (!ran.clean()) return ran.diagnoses.empty() ? "did not complete" : ran.text();
     // Warnings too: the project's own kernels have none.

@@ -12,7 +12,8 @@
 namespace gemmtune {
 
 /// "" or what is wrong with a compiled kernel: it does not compile, spills, needs more registers, shared
-/// memory or tensor memory than there is, or its PTX has other instructions than its design.
+/// memory or tensor memory than there is, its cubin is for another architecture, or its PTX has other
+/// instructions than its design.
 std::string static_fault(const Variant& variant, const CompileResult& compiled);
 
 /// How a kernel is run.
@@ -23,6 +24,7 @@ struct Trip {
   float alpha = 1, beta = 0;
   emulator::Schedule schedule;
   int host_threads = 1;
+  uint64_t instruction_limit = 0;  ///< warp instructions of a cluster; 0: none
 };
 
 /// "" or what went wrong: a diagnosis, or elements that are not the reference's, bit for bit.

@@ -14,7 +14,8 @@ struct CoveringTest : testing::Test {
   CoveringTest() {
     for (std::string_view text :
          {"stages=2,3", "tile_k=32,64", "swizzle_a=64B,128B", "swizzle_b=128B", "tile_n=64,128",
-          "tile_m=64,128", "cluster_m=1,2", "cluster_n=1", "raster=m", "raster_group=1"})
+          "tile_m=64,128", "cluster_m=1,2", "cluster_n=1", "raster=m", "raster_group=1", "prefetch=0",
+          "l2_a=normal", "l2_b=normal", "pdl=no"})
       add_restriction(family, text, few);
   }
 };

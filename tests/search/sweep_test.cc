@@ -154,9 +154,9 @@ struct SweepTest : testing::Test {
     options.family = &family_for(*options.arch);
     options.shapes = {{{256, 256, 256}, "", 1}, {{512, 256, 256}, "", 1}};
     options.strategy = &find_strategy("exhaustive");
-    for (std::string_view text :
-         {"tile_k=64", "swizzle=128B", "tile_m=128", "tile_n=128", "consumers=2", "cluster_m=1",
-          "cluster_n=1", "persistent=no", "raster=m", "stages=2,3,4", "raster_group=1,8"})
+    for (std::string_view text : {"tile_k=64", "swizzle=128B", "tile_m=128", "tile_n=128", "consumers=2",
+                                  "cluster_m=1", "cluster_n=1", "persistent=no", "raster=m", "stages=2,3,4",
+                                  "raster_group=1,8", "prefetch=0", "l2_a=normal", "l2_b=normal", "pdl=no"})
       add_restriction(*options.family, text, options.restrictions);
   }
   SweepSummary run(Executor* device) { return run_sweep(options, compiler, device, journal, observer, stop); }
