@@ -24,7 +24,7 @@ LaunchPlan canary_plan() {
 
 }  // namespace
 
-CanaryReading run_canary(const SupportKernels& kernels, CUstream stream, CUevent start, CUevent stop) {
+CanaryReading run_canary(const SupportKernels& kernels, CUstream stream) {
   const CudaDriver& cuda = CudaDriver::get();
   ProblemClass cls;
   cls.out = DType::f32;
@@ -37,14 +37,15 @@ CanaryReading run_canary(const SupportKernels& kernels, CUstream stream, CUevent
     reading.wrong = checked.mismatches > 0 ? fmt::format("{} of {} elements, first {}", checked.mismatches,
                                                          checked.elements, checked.first_mismatch)
                                            : "two launches gave different bits, or memory around it changed";
+  Event start, stop;
   double fastest_ms = 0, spent_ms = 0;
   for (int timed = 0; timed < kBatches;) {
-    check(cuda.EventRecord(start, stream), "cuEventRecord");
+    check(cuda.EventRecord(start.get(), stream), "cuEventRecord");
     for (int i = 0; i < kLaunches; ++i) launch.run(stream);
-    check(cuda.EventRecord(stop, stream), "cuEventRecord");
-    check(cuda.EventSynchronize(stop), "canary");
+    check(cuda.EventRecord(stop.get(), stream), "cuEventRecord");
+    check(cuda.EventSynchronize(stop.get()), "canary");
     float ms = 0;
-    check(cuda.EventElapsedTime(&ms, start, stop), "cuEventElapsedTime");
+    check(cuda.EventElapsedTime(&ms, start.get(), stop.get()), "cuEventElapsedTime");
     spent_ms += double(ms);
     if (spent_ms < kPreheatMs) continue;
     fastest_ms = timed++ == 0 ? double(ms) : std::min(fastest_ms, double(ms));

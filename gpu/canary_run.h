@@ -6,7 +6,7 @@
 
 namespace gemmtune {
 
-/// Allocates, checks, times between the two events and frees; about 0.2 s. Throws CudaError.
-CanaryReading run_canary(const SupportKernels& kernels, CUstream stream, CUevent start, CUevent stop);
+/// Allocates, checks, times and frees; about 0.2 s. Throws CudaError.
+CanaryReading run_canary(const SupportKernels& kernels, CUstream stream);
 
 }  // namespace gemmtune
