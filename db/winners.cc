@@ -90,14 +90,6 @@ std::string evidence_line(const Trial& trial) {
 
 }  // namespace
 
-bool is_stale(const Winner& winner) { return winner.evidence.starts_with(kStale); }
-
-std::string without_stale(const std::string& evidence) {
-  if (!evidence.starts_with(kStale)) return evidence;
-  size_t end = evidence.find("; ");
-  return end == std::string::npos ? "" : evidence.substr(end + 2);
-}
-
 double tie_threshold(const Timed& best, const Timed& candidate, const WinnerRules& rules) {
   return std::clamp(std::hypot(best.relative_spread, candidate.relative_spread), rules.tie_floor,
                     rules.tie_ceiling);

@@ -43,13 +43,6 @@ double tie_threshold(const Timed& best, const Timed& candidate, const WinnerRule
 std::pair<double, double> ratio_interval(std::span<const double> numerator,
                                          std::span<const double> denominator, int resamples, uint64_t seed);
 
-/// A stored winner whose time was found to be another one (gemmtune verify) says so at the start of its
-/// evidence line, until it is verified again or chosen anew.
-inline constexpr std::string_view kStale = "stale: ";
-bool is_stale(const Winner& winner);
-/// The evidence line without that.
-std::string without_stale(const std::string& evidence);
-
 /// Number of knobs away from their default; fewer is simpler.
 using Simplicity = std::function<int(std::string_view family, std::string_view config)>;
 

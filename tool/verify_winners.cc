@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "db/stale_mark.h"
 #include "db/winners.h"
 #include "kernel_templates/render.h"
 #include "search/static_check.h"
@@ -22,6 +23,10 @@ constexpr int kRounds = 2, kSamplesEach = 4;
 // Of a visit, not counted. The worker heats up with a problem's first sample, without pauses; a sweep's
 // finalists are sampled long behind that. On an H200 the first samples are 3 to 5 % slower.
 constexpr int kSettlingSamples = 24;
+
+// Of the ratio of two medians of different days: what a rerun, a reboot or another board changes without
+// noise; and what even the noisiest candidate does not excuse.
+constexpr double kSmallestNoise = 0.02, kLargestNoise = 0.10;
 
 Variant variant_of(const BestAnswer& stored) {
   const RankedTrial& trial = stored.top.front();
@@ -190,9 +195,9 @@ class Verification {
     Measurement now;
     now.samples = entry.samples;
     const RankedTrial& was = entry.row.stored.top.front();
-    Timed then{*was.median_us, was.relative_spread.value_or(0)};
     entry.row.now_us = now.median_us();
-    entry.row.noise = tie_threshold(then, {now.median_us(), now.relative_spread()}, WinnerRules());
+    entry.row.noise = std::clamp(std::hypot(was.relative_spread.value_or(0), now.relative_spread()),
+                                 kSmallestNoise, kLargestNoise);
     double change = *entry.row.change();
     if (std::abs(change - 1) <= entry.row.noise) return;
     entry.row.verdict = change > 1 ? Verdict::slower : Verdict::faster;

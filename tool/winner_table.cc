@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "db/winners.h"
+#include "db/stale_mark.h"
 #include "kernel_templates/family.h"
 #include "search/roofline.h"
 

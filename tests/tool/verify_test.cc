@@ -6,6 +6,7 @@
 #include <set>
 
 #include "db/check.h"
+#include "db/stale_mark.h"
 #include "db/winners.h"
 #include "kernel_templates/render.h"
 #include "tests/db/fixture.h"
