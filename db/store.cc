@@ -213,6 +213,15 @@ void Store::put_winner(const Winner& winner, int64_t device_id) {
   transaction.commit();
 }
 
+void Store::set_winner_evidence(const Winner& winner, int64_t device_id, const std::string& evidence) {
+  Statement(connection_,
+            "UPDATE winner SET evidence = ?6 WHERE problem_id = ?1 AND device_id = ?2 AND regime = ?3 AND "
+            "warm = ?4 AND trial_id = ?5")
+      .bind(problem_id(winner.problem), device_id, name(winner.regime), winner.warm_l2, winner.trial_id,
+            evidence)
+      .run();
+}
+
 void Store::drop_winner(const Problem& problem, int64_t device_id, const Timing& timing) {
   Transaction transaction(connection_);
   for (const char* table : {"winner", "winner_due"})

@@ -94,6 +94,8 @@ class Store {
 
   /// Replaces the winner of its problem, device and timing, and settles that it was due.
   void put_winner(const Winner& winner, int64_t device_id);
+  /// Replaces the evidence line of a stored winner, if it is still this one.
+  void set_winner_evidence(const Winner& winner, int64_t device_id, const std::string& evidence);
   void drop_winner(const Problem& problem, int64_t device_id, const Timing& timing);
   std::optional<Winner> winner(const Problem& problem, int64_t device_id, const Timing& timing);
   /// Best first.

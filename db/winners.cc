@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "db/stale_mark.h"
+
 namespace gemmtune {
 namespace {
 
@@ -99,7 +101,7 @@ std::optional<Winner> recompute_winner(Store& store, const Problem& problem, int
   }
   std::optional<Winner> before = store.winner(problem, device_id, timing);
   int enough = timing.regime == Regime::burst ? rules.settled_burst : rules.settled_sustained;
-  bool settled = before && before->final_rounds >= enough;
+  bool settled = before && !is_stale(*before) && before->final_rounds >= enough;
   Choice choice =
       choose(contenders, settled ? std::optional(before->trial_id) : std::nullopt, simplicity, rules);
   const Contender& chosen = contenders[choice.winner];

@@ -21,7 +21,8 @@ class EmulatedGemm {
   /// Fills A, B and (beta != 0) C and computes the reference.
   EmulatedGemm(const Problem& problem, Fill fill, float alpha, float beta);
 
-  /// Runs a variant of the problem's class on an output full of NaN. `how` gives schedule, trace and limits;
+  /// Runs a variant of the problem's class on an output full of NaN, from the second time on full of other
+  /// numbers, and with the workspace as the last launch left it. `how` gives schedule, trace and limits;
   /// kernel, grid, parameters and SM count are filled in. `sm_count`: the grid is sized for that many.
   emulator::LaunchResult launch(emulator::Module& module, const Variant& variant, int sm_count,
                                 emulator::LaunchConfig how);
@@ -43,6 +44,7 @@ class EmulatedGemm {
   std::map<Operand, uint64_t> addresses_;
   std::map<Operand, size_t> bytes_;
   int64_t workspace_bytes_ = 0;
+  int launches_ = 0;
   Reference reference_;
 };
 

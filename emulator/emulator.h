@@ -20,7 +20,7 @@
 namespace gemmtune::emulator {
 
 /// Goes up when results or checks change: what an older emulator let pass is proven anew.
-inline constexpr int kVersion = 1;
+inline constexpr int kVersion = 2;
 
 /// A point in the life of an asynchronous operation or a waiting warp, for timelines.
 struct TraceEvent {

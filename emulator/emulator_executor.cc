@@ -104,9 +104,10 @@ ValidationResult EmulatorExecutor::prove(const Loaded& loaded) const {
         return fail(
             one.mismatches > 0 ? Outcome::wrong_result : Outcome::unstable,
             fmt::format("{} fill at {}: {}", name(fill), to_string(shape),
-                        one.mismatches > 0 ? fmt::format("{} of {} elements wrong, first {}", one.mismatches,
-                                                         one.elements, one.first_mismatch)
-                                           : std::string("two schedules gave different bits")));
+                        one.mismatches > 0
+                            ? fmt::format("{} of {} elements wrong, first {}", one.mismatches, one.elements,
+                                          one.first_mismatch)
+                            : std::string("a second launch, under another schedule, gave other bits")));
     }
   return result;
 }

@@ -17,10 +17,14 @@ class Channel {
   ~Channel();
 
   int fd() const { return fd_; }
-  /// False when the other end is gone.
+  /// False when the other end is gone. For workers: their coordinator always reads.
   bool send(const nlohmann::json& message);
   enum class Received { message, closed, timed_out };
-  /// Waits up to `deadline` for a whole message.
+  /// As the other send(), but gives up at `deadline`: a worker that was stopped does not read, and a cubin is
+  /// larger than a socket's buffer. Received::message: it was sent.
+  Received send(const nlohmann::json& message, std::chrono::milliseconds deadline);
+  /// Waits up to `deadline` for a whole message. Bytes that are no message count as closed: what a dying
+  /// worker wrote is not to be believed.
   Received receive(nlohmann::json& message, std::chrono::milliseconds deadline);
   /// Blocks; false when the other end is gone. For workers, who have nothing else to do.
   bool receive(nlohmann::json& message);
@@ -37,8 +41,9 @@ std::string from_blob(const nlohmann::json& value);
 /// coordinator that is killed leaves no orphan on the GPU.
 class WorkerProcess {
  public:
-  /// Runs `/proc/self/exe internal-worker ROLE [ARGUMENT]`. Throws EnvironmentError.
-  WorkerProcess(const std::string& role, const std::string& argument);
+  /// Runs `/proc/self/exe internal-worker ROLE [ARGUMENT]`, which inherits `kept_fd` if it is one. Throws
+  /// EnvironmentError.
+  WorkerProcess(const std::string& role, const std::string& argument, int kept_fd = -1);
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&&) = delete;
   ~WorkerProcess();
@@ -46,13 +51,19 @@ class WorkerProcess {
   Channel& channel() { return channel_; }
   int pid() const { return pid_; }
   /// SIGKILL, then waits until the process is gone and says how it ended: "killed by signal 11 (Segmentation
-  /// fault)" if it was dead already.
+  /// fault)" if it was dead already. Only then are its GPU context and memory free. Throws EnvironmentError
+  /// for a process that outlives the signal by kKillPatience: it sleeps in the driver, and nothing that
+  /// follows on that GPU could be believed.
   std::string kill();
+  static constexpr std::chrono::seconds kKillPatience{60};
 
  private:
   int pid_ = -1;
   Channel channel_;
 };
+
+/// Waits for a child to end, up to `patience`, and says how it did; nothing if it is still there.
+std::optional<std::string> reap(int pid, std::chrono::milliseconds patience);
 
 /// The worker's end, in a process started by WorkerProcess.
 int worker_channel_fd();

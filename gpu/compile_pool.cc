@@ -15,8 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A compilation that needs more address space than this is a runaway, not a kernel.
-constexpr rlim_t kMemoryCapBytes = rlim_t{8} << 30;
+/// For a source to leave through the socket. A worker that does not read it in this time is past saving, and
+/// its deadline will say so.
+constexpr std::chrono::seconds kSendPatience{5};
 
 }  // namespace
 
@@ -39,7 +40,7 @@ void CompilePool::start_waiting() {
     if (!worker.key.empty()) continue;
     if (worker.process && worker.done >= limits_.recycle_after) worker.process.reset();
     if (!worker.process) {
-      worker.process = std::make_unique<WorkerProcess>("compile", "");
+      worker.process = std::make_unique<WorkerProcess>("compile", std::to_string(limits_.memory_bytes));
       worker.done = 0;
     }
     CompileRequest request = std::move(waiting_.front());
@@ -48,7 +49,7 @@ void CompilePool::start_waiting() {
     worker.started = Clock::now();
     // A failed send shows as a closed channel at the next poll.
     worker.process->channel().send(
-        {{"key", request.key}, {"source", request.source}, {"target", request.target}});
+        {{"key", request.key}, {"source", request.source}, {"target", request.target}}, kSendPatience);
   }
 }
 
@@ -86,7 +87,7 @@ bool CompilePool::poll(std::chrono::milliseconds patience) {
       worker.process->kill();
       worker.process.reset();
       finish(worker, failed(worker, fmt::format("the compiler did not finish within {} s",
-                                                limits_.deadline.count() / 1000)));
+                                                double(limits_.deadline.count()) / 1000)));
       any = true;
       continue;
     }
@@ -129,9 +130,16 @@ CompileResult CompilePool::take(const std::string& key) {
   }
 }
 
-int run_compile_worker(Channel channel) {
+std::vector<int> CompilePool::worker_pids() const {
+  std::vector<int> pids;
+  for (const Worker& worker : workers_)
+    if (worker.process) pids.push_back(worker.process->pid());
+  return pids;
+}
+
+int run_compile_worker(Channel channel, [[maybe_unused]] int64_t memory_bytes) {
 #ifndef __SANITIZE_ADDRESS__  // the sanitizer maps terabytes of shadow
-  rlimit cap{kMemoryCapBytes, kMemoryCapBytes};
+  rlimit cap{static_cast<rlim_t>(memory_bytes), static_cast<rlim_t>(memory_bytes)};
   ::setrlimit(RLIMIT_AS, &cap);
 #endif
   Nvrtc nvrtc;

@@ -16,6 +16,8 @@ class CompilePool final : public Compiler {
   struct Limits {
     std::chrono::milliseconds deadline{120000};  ///< for one compilation
     int recycle_after = 200;  ///< compilations of one worker: NVRTC's memory grows over hundreds (jitify#92)
+    /// Address space of a worker: a compilation that needs more is a runaway, not a kernel.
+    int64_t memory_bytes = int64_t{8} << 30;
   };
   /// `jobs` workers. Throws EnvironmentError if NVRTC is missing.
   explicit CompilePool(int jobs);
@@ -25,6 +27,8 @@ class CompilePool final : public Compiler {
   void submit(CompileRequest request) override;
   CompileResult take(const std::string& key) override;
   bool poll(std::chrono::milliseconds patience) override;
+  /// Of the workers that live now, for tests of what they cost.
+  std::vector<int> worker_pids() const;
 
  private:
   struct Worker {
@@ -45,6 +49,6 @@ class CompilePool final : public Compiler {
 };
 
 /// The compile worker's main loop: requests in, results out, until the channel closes.
-int run_compile_worker(Channel channel);
+int run_compile_worker(Channel channel, int64_t memory_bytes);
 
 }  // namespace gemmtune

@@ -53,6 +53,7 @@ CudaDriver::CudaDriver() : library_({"libcuda.so.1", "libcuda.so", "/usr/local/n
   GEMMTUNE_LOAD(GraphExecDestroy);
   GEMMTUNE_LOAD(GraphDestroy);
   GEMMTUNE_LOAD(EventCreate);
+  GEMMTUNE_LOAD_VERSIONED(EventDestroy, "cuEventDestroy_v2");
   GEMMTUNE_LOAD(EventRecord);
   GEMMTUNE_LOAD(EventSynchronize);
   GEMMTUNE_LOAD(EventElapsedTime);

@@ -61,6 +61,7 @@ class CudaDriver {
   decltype(&::cuGraphExecDestroy) GraphExecDestroy;
   decltype(&::cuGraphDestroy) GraphDestroy;
   decltype(&::cuEventCreate) EventCreate;
+  decltype(&::cuEventDestroy) EventDestroy;
   decltype(&::cuEventRecord) EventRecord;
   decltype(&::cuEventSynchronize) EventSynchronize;
   decltype(&::cuEventElapsedTime) EventElapsedTime;
@@ -96,6 +97,18 @@ class DeviceBuffer {
  private:
   CUdeviceptr address_ = 0;
   size_t bytes_ = 0;
+};
+
+/// A point in a stream, for timing.
+class Event {
+ public:
+  Event() { check(CudaDriver::get().EventCreate(&event_, CU_EVENT_DEFAULT), "cuEventCreate"); }
+  Event(const Event&) = delete;
+  ~Event() { CudaDriver::get().EventDestroy(event_); }
+  CUevent get() const { return event_; }
+
+ private:
+  CUevent event_ = nullptr;
 };
 
 /// A loaded cubin.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "gemm/error.h"
 #include "search/trial_json.h"
 
@@ -9,18 +11,47 @@ namespace gemmtune {
 
 using nlohmann::json;
 
+namespace {
+
+/// A worker whose memory a bug has overwritten may say anything.
+bool is_answer(const json& reply) {
+  return reply.is_object() && reply.contains("outcome") && reply.at("outcome").is_string() &&
+         parse_outcome(reply.at("outcome").get<std::string>()) && reply.contains("lost") &&
+         reply.at("lost").is_boolean();
+}
+
+}  // namespace
+
 GpuExecutor::GpuExecutor(int index) : GpuExecutor(index, Deadlines()) {}
 
-GpuExecutor::GpuExecutor(int index, Deadlines deadlines) : index_(index), deadlines_(deadlines) { start(); }
+GpuExecutor::GpuExecutor(int index, Deadlines deadlines, CanaryRule rule, GpuLock* lock)
+    : index_(index), deadlines_(deadlines), rule_(rule), lock_(lock) {
+  start();
+}
+
+std::optional<std::string> GpuExecutor::reserve() {
+  return lock_ == nullptr ? std::nullopt : lock_->try_acquire();
+}
+
+void GpuExecutor::release() noexcept {
+  try {
+    // Memory that lies idle here is missing to the next one.
+    json reply;
+    if (problem_in_worker_) call({{"op", "end"}}, deadlines_.prepare, reply);
+  } catch (const std::exception&) {
+    // The next step will say so.
+  }
+  problem_in_worker_ = false;
+  if (lock_ != nullptr) lock_->release();
+}
 
 void GpuExecutor::start() {
   problem_in_worker_ = false;
   for (auto& [handle, loaded] : loaded_) loaded.in_worker = false;
   if (library_) library_->in_worker = false;
-  worker_ = std::make_unique<WorkerProcess>("gpu", std::to_string(index_));
+  worker_ = std::make_unique<WorkerProcess>("gpu", std::to_string(index_), lock_ ? lock_->fd() : -1);
   json hello;
-  worker_->channel().send({{"support", to_blob(support_cubin_)}});
-  Channel::Received received = worker_->channel().receive(hello, deadlines_.start);
+  Channel::Received received = exchange({{"support", to_blob(support_cubin_)}}, deadlines_.start, hello);
   if (received == Channel::Received::message && hello.contains("device")) {
     device_ = hello.at("device");
     support_cubin_ = from_blob(hello.at("support"));
@@ -33,25 +64,80 @@ void GpuExecutor::start() {
   throw EnvironmentError(fmt::format("GPU {} cannot be used: {}", index_, why));
 }
 
-StepResult GpuExecutor::call(const json& request, std::chrono::milliseconds deadline, json& reply) {
-  bool sent = worker_->channel().send(request);
-  Channel::Received received = sent ? worker_->channel().receive(reply, deadline) : Channel::Received::closed;
-  if (received == Channel::Received::message) {
-    StepResult result{parse_outcome(reply.at("outcome").get<std::string>()).value(),
-                      reply.value("message", "")};
-    if (reply.at("lost").get<bool>()) {
-      worker_->kill();
-      start();
-    }
-    return result;
+Channel::Received GpuExecutor::exchange(const json& request, std::chrono::milliseconds deadline,
+                                        json& reply) {
+  Channel::Received sent = worker_->channel().send(request, deadline);
+  // One that has died may have left an answer.
+  return sent == Channel::Received::timed_out ? sent : worker_->channel().receive(reply, deadline);
+}
+
+std::string GpuExecutor::kill_worker() {
+  std::string end;
+  try {
+    end = worker_->kill();
+  } catch (const EnvironmentError& error) {
+    end = beyond_help_ = error.what();  // for the next step; this one's outcome is to be recorded
   }
-  std::string end = worker_->kill();
-  start();
+  if (beyond_help_.empty()) worker_.reset();
+  problem_in_worker_ = false;
+  return end;
+}
+
+StepResult GpuExecutor::call(const json& request, std::chrono::milliseconds deadline, json& reply) {
+  ensure_worker();
+  Channel::Received received = exchange(request, deadline, reply);
   std::string op = request.at("op");
-  if (received == Channel::Received::timed_out)
-    return {Outcome::timed_out, fmt::format("{} did not finish within {} s; the worker was killed", op,
-                                            double(deadline.count()) / 1000)};
-  return {Outcome::crashed, fmt::format("{}: the worker died ({})", op, end)};
+  StepResult result;
+  if (received == Channel::Received::message && is_answer(reply)) {
+    result = {parse_outcome(reply.at("outcome").get<std::string>()).value(), reply.value("message", "")};
+    if (!reply.at("lost").get<bool>()) return result;
+    kill_worker();
+  } else if (std::string end = kill_worker(); received == Channel::Received::timed_out) {
+    result = {Outcome::timed_out, fmt::format("{} did not finish within {} s; the worker was killed", op,
+                                              double(deadline.count()) / 1000)};
+  } else {
+    result = {Outcome::crashed, fmt::format("{}: the worker died ({})", op, end)};
+  }
+  last_fault_ = fmt::format("{} ({})", op, result.message);
+  return result;
+}
+
+CanaryReading GpuExecutor::read_canary() {
+  if (worker_ == nullptr) start();
+  json reply;
+  CanaryReading reading;
+  if (exchange({{"op", "canary"}}, deadlines_.canary, reply) != Channel::Received::message ||
+      !is_answer(reply)) {
+    reading.wrong = "its worker hung or died";
+  } else if (reply.at("outcome") != name(Outcome::ok)) {
+    reading.wrong = reply.value("message", "");
+  } else {
+    reading.wrong = reply.at("wrong");
+    reading.tflops = reply.at("tflops");
+    return reading;
+  }
+  kill_worker();
+  if (!beyond_help_.empty()) throw EnvironmentError(beyond_help_);
+  return reading;
+}
+
+void GpuExecutor::ensure_worker() {
+  if (!beyond_help_.empty()) throw EnvironmentError(beyond_help_);
+  if (worker_ == nullptr) start();
+  if (!readings_.empty() && last_fault_.empty()) return;
+  std::string why;
+  for (int attempt = 0; attempt < rule_.attempts; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(rule_.pause);
+    CanaryReading reading = read_canary();
+    // The first one has nothing to be compared with but its reference.
+    why = sickness(reading, readings_.empty() ? 0 : readings_.front().tflops, rule_);
+    if (!why.empty()) continue;
+    readings_.push_back(reading);
+    last_fault_.clear();
+    return;
+  }
+  throw EnvironmentError(fmt::format("GPU {} ({}) is sick{}: {}; nothing more is measured", index_,
+                                     device_.uuid, last_fault_.empty() ? "" : " since " + last_fault_, why));
 }
 
 std::chrono::milliseconds GpuExecutor::slow_launches(int count) const {
@@ -179,7 +265,14 @@ SampleResult GpuExecutor::sample(int handle, Regime regime, bool warm_l2) {
       call({{"op", "sample"}, {"handle", handle}, {"regime", name(regime)}, {"warm", warm_l2}},
            deadlines_.sample + protocol + slow_launches(16), reply),
       {}};
+  if (result.outcome != Outcome::ok) return result;
   if (reply.contains("sample")) result.sample = reply.at("sample");
+  if (auto loaded = loaded_.find(handle);
+      loaded != loaded_.end() && loaded->second.variant.ablation != Ablation::none)
+    return result;  // wrong on purpose
+  // No time counts before the kernel was right again behind it.
+  static_cast<StepResult&>(result) =
+      call({{"op", "recheck"}, {"handle", handle}}, deadlines_.sample + slow_launches(2), reply);
   return result;
 }
 

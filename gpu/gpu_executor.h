@@ -1,5 +1,5 @@
 // The GPU as the search sees it: an Executor that talks to a worker process with deadlines and replaces it
-// when it hangs or dies.
+// when it hangs or dies. After that the GPU has to prove its health (canary.h) before anything else counts.
 #pragma once
 
 #include <map>
@@ -8,7 +8,9 @@
 #include <set>
 #include <string>
 
+#include "gpu/canary.h"
 #include "gpu/channel.h"
+#include "gpu/gpu_lock.h"
 #include "search/executor.h"
 
 namespace gemmtune {
@@ -19,12 +21,16 @@ class GpuExecutor final : public Executor {
     std::chrono::milliseconds start{60000}, begin{180000}, prepare{20000};
     /// Beside what the work itself takes at a tenth of the device's rate.
     std::chrono::milliseconds validate{4000}, sample{4000};
+    std::chrono::milliseconds canary{20000};
   };
   /// Starts the worker for device `index`. Throws EnvironmentError if it cannot be used.
   explicit GpuExecutor(int index);
-  GpuExecutor(int index, Deadlines deadlines);
+  /// `lock`, if given, is what reserve() takes; it must outlive this.
+  GpuExecutor(int index, Deadlines deadlines, CanaryRule rule = {}, GpuLock* lock = nullptr);
 
   DeviceRecord device() const override { return device_; }
+  std::optional<std::string> reserve() override;
+  void release() noexcept override;
   StepResult begin_problem(const Problem& problem, float alpha, float beta) override;
   StepResult prepare(int handle, const Variant& variant, const CompiledKernel& kernel) override;
   ValidationResult validate(int handle) override;
@@ -35,6 +41,9 @@ class GpuExecutor final : public Executor {
 
   /// One request that does nothing: what talking to the worker costs. Throws EnvironmentError.
   std::chrono::duration<double, std::micro> round_trip();
+
+  /// The canary's readings so far: the first is the run's yardstick, the others followed faults.
+  const std::vector<CanaryReading>& canary_readings() const { return readings_; }
 
  private:
   struct Loaded {
@@ -47,10 +56,19 @@ class GpuExecutor final : public Executor {
     bool in_worker = false;
   };
   void start();
-  /// Sends and waits. A worker that does not answer in time or dies is replaced; the result then says
-  /// timed_out or crashed. `reply` is filled when the worker answered.
+  /// Sends and waits; `reply` is filled when the worker answered.
+  Channel::Received exchange(const nlohmann::json& request, std::chrono::milliseconds deadline,
+                             nlohmann::json& reply);
+  /// As exchange(). A worker that does not answer in time, dies, or has lost its context is killed; the
+  /// result then says timed_out or crashed. Its successor starts with the next step, so that the caller can
+  /// record this one even if there is none.
   StepResult call(const nlohmann::json& request, std::chrono::milliseconds deadline, nlohmann::json& reply);
   std::chrono::milliseconds slow_launches(int count) const;
+  /// A live worker on a GPU that proved its health since the last fault. Throws EnvironmentError.
+  void ensure_worker();
+  CanaryReading read_canary();
+  /// SIGKILL; how the worker ended.
+  std::string kill_worker();
   StepResult send_begin();
   StepResult send_prepare(int handle);
   StepResult send_library(nlohmann::json& reply);
@@ -60,6 +78,11 @@ class GpuExecutor final : public Executor {
 
   int index_;
   Deadlines deadlines_;
+  CanaryRule rule_;
+  GpuLock* lock_;
+  std::vector<CanaryReading> readings_;
+  std::string last_fault_;  ///< since which the canary has not sung; empty: none
+  std::string beyond_help_;
   std::unique_ptr<WorkerProcess> worker_;
   std::string support_cubin_;  ///< compiled by the first worker, handed to those that follow
   DeviceRecord device_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "gpu/canary_run.h"
 #include "gpu/cublaslt.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/device_info.h"
@@ -59,14 +60,18 @@ class Worker {
     if (op == "graph") return graph(request);
     if (op == "library") return library(request);
     if (op == "ping") return json::object();
+    if (op == "recheck") return recheck(request);
+    if (op == "end") return forget_problem();
+    if (op == "canary") return canary();
     throw std::logic_error("unknown request " + op);
   }
 
  private:
   std::string compile_support() const {
     std::string source;
-    for (const auto& file : gpu_embedded())
-      if (file.name == "kernels/support.cu") source = file.text;
+    for (const char* name : {"kernels/support.cu", "kernels/canary.cu"})
+      for (const auto& file : gpu_embedded())
+        if (file.name == name) source += file.text;
     CompileResult support =
         Nvrtc().compile({"support", source, fmt::format("sm_{}{}", gpu_.cc_major, gpu_.cc_minor)});
     if (!support.ok) throw CudaError{CUDA_ERROR_UNKNOWN, "support kernels do not compile: " + support.log};
@@ -106,12 +111,17 @@ class Worker {
     return buffer;
   }
 
-  json begin(const json& request) {
+  json forget_problem() {
     prepared_.clear();
     offer_.reset();
     checks_.clear();
     timing_.reset();
-    sampler_->new_problem();
+    if (sampler_) sampler_->new_problem();
+    return json::object();
+  }
+
+  json begin(const json& request) {
+    forget_problem();
     problem_ = {parse_problem_class(request.at("class").get<std::string>()), request.at("shape")};
     alpha_ = request.at("alpha");
     beta_ = request.at("beta");
@@ -220,9 +230,10 @@ class Worker {
       reply["message"] = message;
       return reply;
     };
-    auto judge = [&](CheckSet& set, const Shape& shape) -> std::string {
-      LaunchPlan shape_plan = plan(p, shape);
-      DeviceBuffer partials = workspace(shape_plan);
+    // One workspace for all fills of a shape, as in timing: what a launch finds there is what another, with
+    // other operands, has left.
+    auto judge = [&](CheckSet& set, const Shape& shape, const LaunchPlan& shape_plan,
+                     const DeviceBuffer& partials) -> std::string {
       OperandAddresses operands = set.addresses();
       operands.workspace = partials.address();
       PreparedLaunch launch(p.function, shape_plan, operands);
@@ -232,20 +243,41 @@ class Worker {
       std::string what = got.mismatches > 0 ? fmt::format("{} of {} elements wrong, first {}", got.mismatches,
                                                           got.elements, got.first_mismatch)
                          : !got.guards_intact ? std::string("wrote outside its buffers")
-                                              : std::string("two launches gave different bits");
+                                              : std::string("launches gave different bits");
       return fmt::format("{} fill at {}: {}", name(got.fill), to_string(shape), what);
     };
     if (request.at("proxies").get<bool>()) {
       TileShape tile = p.variant.family->tile(p.variant.config, p.variant.cls);
-      for (const Shape& shape : proxy_shapes(tile, problem_.cls, gpu_.record.sm_count))
+      for (const Shape& shape : proxy_shapes(tile, problem_.cls, gpu_.record.sm_count)) {
+        LaunchPlan shape_plan = plan(p, shape);
+        DeviceBuffer partials = workspace(shape_plan);
         for (Fill fill : kAllFills) {
           CheckSet set(*support_, stream_, {problem_.cls, shape}, alpha_, beta_, fill, kSeed + 7);
-          if (std::string message = judge(set, shape); !message.empty()) return finish(message);
+          if (std::string message = judge(set, shape, shape_plan, partials); !message.empty())
+            return finish(message);
         }
+      }
     }
+    LaunchPlan shape_plan = plan(p, problem_.shape);
     for (const auto& set : checks_)
-      if (std::string message = judge(*set, problem_.shape); !message.empty()) return finish(message);
+      if (std::string message = judge(*set, problem_.shape, shape_plan, p.workspace); !message.empty())
+        return finish(message);
     return finish("");
+  }
+
+  /// After timing: thousands of launches later the kernel, with its workspace, must still be right.
+  json recheck(const json& request) {
+    auto found = prepared_.find(request.at("handle").get<int>());
+    if (found == prepared_.end()) return json::object();  // not a variant
+    Prepared& p = found->second;
+    OperandAddresses operands = checks_.front()->addresses();
+    operands.workspace = p.workspace.address();
+    std::string wrong =
+        checks_.front()->recheck(PreparedLaunch(p.function, plan(p, problem_.shape), operands));
+    if (!wrong.empty())
+      throw StepFailure{Outcome::unstable,
+                        fmt::format("right when validated, wrong after timing: {}", wrong)};
+    return json::object();
   }
 
   std::optional<size_t> library_algorithm(const json& request) const {
@@ -255,6 +287,11 @@ class Worker {
   Rotation& rotation(const json& request) {
     std::optional<size_t> algorithm = library_algorithm(request);
     return algorithm ? offer_->timing[*algorithm] : prepared_.at(request.at("handle").get<int>()).timing;
+  }
+
+  json canary() {
+    CanaryReading reading = run_canary(*support_, stream_);
+    return {{"wrong", reading.wrong}, {"tflops", reading.tflops}};
   }
 
   json sample(const json& request) {

@@ -35,7 +35,7 @@ class GuardedBuffer {
 class SupportKernels {
  public:
   explicit SupportKernels(const std::string& cubin);
-  CUfunction fill, reference_exact, reference_bound, compare_exact, compare_bound, check_guard;
+  CUfunction fill, reference_exact, reference_bound, compare_exact, compare_bound, check_guard, canary_gemm;
 
  private:
   Module module_;
@@ -48,11 +48,23 @@ class CheckSet {
            Fill fill, uint64_t seed);
   Fill fill() const { return fill_; }
   OperandAddresses addresses() const;
-  /// Poisons D (NaN pattern), runs, compares every element, checks the guards; the normal fill runs twice and
-  /// must repeat bit for bit.
+  /// Three launches: onto NaNs, onto numbers, onto the output of the one before. Compares every element with
+  /// the reference; all three must agree bit for bit. Checks the guards.
   ValidationCase judge(const Launch& launch);
+  /// One launch more, any time later. What is wrong with it, or "".
+  std::string recheck(const Launch& launch);
 
  private:
+  struct Verdict {  ///< twin of support.cu's
+    uint64_t mismatches = 0, first = ~uint64_t{0};
+    uint32_t max_abs_error = 0, max_over_bound = 0;  ///< f32 bits
+  };
+  enum class Against { reference, first_launch };
+  Verdict compare(Against against) const;
+  bool guards_intact() const;
+  void fill_output(unsigned char byte) const;
+  std::string mismatch_text(uint64_t index) const;
+
   const SupportKernels& kernels_;
   CUstream stream_;
   Problem problem_;

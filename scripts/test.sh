@@ -54,7 +54,7 @@ if [ "$sanitize" = yes ]; then
   say "unit and emulator tests under the sanitizers"
   # Not those that run or compile many whole variants: a minute in NVRTC or the emulator, of host code that the others
   # reach too. They run below, without sanitizers.
-  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Ladders?|CompileCoverage)\.|Proof' \
+  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Ladders?|CompileCoverage|FaultsOnTheEmulator)\.|Proof|^KillNine.Emulated' \
     --no-tests=error --output-on-failure -j "$JOBS" </dev/null || failed+=("sanitizers")
   bash scripts/fuzz.sh 30 || failed+=("fuzzing")
 fi

@@ -50,6 +50,12 @@ class Executor {
   /// True if prepare() wants CompiledKernel::ptx.
   virtual bool runs_ptx() const { return false; }
 
+  /// Asks for the device alone, for as long as one problem takes; nothing else may be called without.
+  /// Nothing: it is ours. Otherwise who has it: ask again later.
+  virtual std::optional<std::string> reserve() { return std::nullopt; }
+  /// Forgets the problem and lets others have the device.
+  virtual void release() noexcept {}
+
   /// Allocates and fills operands, computes references. Forgets variants of the problem before. Not ok: this
   /// problem does not fit the device.
   virtual StepResult begin_problem(const Problem& problem, float alpha, float beta) = 0;

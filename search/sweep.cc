@@ -18,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kBusyPause{50};  ///< between two looks at a device that others use
+
 struct Candidate {
   Variant variant;
   std::string config_text, key;
@@ -230,6 +232,29 @@ class Sweep {
     return journal_.record(trial);
   }
 
+  /// The device alone, while this lives.
+  struct Reservation {
+    Executor* executor;
+    ~Reservation() {
+      if (executor != nullptr) executor->release();
+    }
+  };
+
+  /// Waits for the device, while compilations go on. False: the sweep is to end first.
+  bool reserve() {
+    if (executor_ == nullptr) return true;
+    bool told = false;
+    while (std::optional<std::string> holder = executor_->reserve()) {
+      if (!told) observer_.device_busy(*holder);
+      told = true;
+      if (halted()) return false;
+      auto next = Clock::now() + kBusyPause;
+      compiler_.poll(kBusyPause);
+      std::this_thread::sleep_until(next);  // with nothing to compile poll() returns at once
+    }
+    return true;
+  }
+
   using KnownTrials = std::map<std::pair<std::string, std::string>, Journal::Known>;
 
   KnownTrials known_trials(const Problem& problem, Regime regime) {
@@ -240,6 +265,9 @@ class Sweep {
   }
 
   void tune(const PlannedProblem& planned) {
+    if (!reserve()) return;
+    Reservation reservation{executor_};
+    // Behind the reservation: who had the device may have been at this very problem.
     KnownTrials known = known_trials(planned.problem, Regime::burst);
     problem_begun_ = false;
     Field field;

@@ -58,6 +58,8 @@ class SweepObserver {
   virtual void planned(size_t trials, size_t kernels, size_t cached) = 0;
   virtual void compiling(size_t done, size_t total) = 0;
   virtual void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) = 0;
+  /// The device is in another's use; the sweep waits.
+  virtual void device_busy(const std::string& /*holder*/) {}
   virtual void trial_finished(const Trial& trial) = 0;
   virtual void measuring(size_t samples_done, bool final_rounds) = 0;
   /// A sample was marked and is taken again.

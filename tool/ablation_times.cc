@@ -9,6 +9,7 @@
 #include "gemm/error.h"
 #include "gpu/gpu_executor.h"
 #include "tool/output.h"
+#include "tool/reservation.h"
 
 namespace gemmtune {
 
@@ -16,7 +17,9 @@ std::vector<std::optional<double>> part_times_us(const GpuInfo& gpu, const Probl
                                                  const std::vector<Variant>& variants,
                                                  const std::vector<CompileResult>& compiled) {
   constexpr int kRounds = 11;
-  GpuExecutor executor(gpu.index);
+  GpuLock gpu_lock(gpu.record.uuid);
+  GpuExecutor executor(gpu.index, GpuExecutor::Deadlines(), CanaryRule(), &gpu_lock);
+  DeviceReservation reservation(executor);
   if (StepResult begun = executor.begin_problem(problem, 1, problem.cls.beta ? 1 : 0);
       begun.outcome != Outcome::ok)
     throw EnvironmentError(begun.message);

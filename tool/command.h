@@ -22,6 +22,7 @@ std::span<const Command> commands();
 
 void declare_sweep(CLI::App& app, int& status);
 void declare_best(CLI::App& app, int& status);
+void declare_verify(CLI::App& app, int& status);
 void declare_export(CLI::App& app, int& status);
 void declare_compare(CLI::App& app, int& status);
 void declare_space(CLI::App& app, int& status);

@@ -18,11 +18,13 @@
 namespace gemmtune {
 namespace {
 
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 11> kCommands = {{
     {"sweep", "tune shapes: compile, validate, time and record variants",
      "gemmtune sweep --arch sm_90a --shapes examples/shapes/llama3-70b.csv --trials 32", declare_sweep},
     {"best", "the best configuration for each shape, and how that is known",
      "gemmtune best --shape 4096x4096x4096 --top 3", declare_best},
+    {"verify", "re-validate and re-time stored winners on this machine", "gemmtune verify --db gemmtune.db",
+     declare_verify},
     {"export", "winners as C++ header, JSON or CSV", "gemmtune export --format header --output winners.h",
      declare_export},
     {"compare", "winners beside cuBLASLt, and beside each other, in one run",

@@ -18,6 +18,7 @@
 #include "tool/options.h"
 #include "tool/output.h"
 #include "tool/progress.h"
+#include "tool/reservation.h"
 #include "tool/table.h"
 #include "tool/winner_table.h"
 
@@ -177,7 +178,8 @@ int run(const CompareArguments& a) {
   Timing timing;
   timing.regime = o.regime;
   timing.warm_l2 = o.warm_l2;
-  GpuExecutor executor(where.gpu->index);
+  GpuLock gpu_lock(where.gpu->record.uuid);
+  GpuExecutor executor(where.gpu->index, GpuExecutor::Deadlines(), CanaryRule(), &gpu_lock);
   DeviceRecord device = executor.device();
   if (shapes.empty()) shapes = stored_shapes(stores, cls, timing, device);
   if (shapes.empty()) throw UsageError("no shape: give --shape MxNxK or --shapes FILE, or tune some first");
@@ -206,6 +208,7 @@ int run(const CompareArguments& a) {
     Problem problem{cls, listed.shape};
     std::vector<Entrant> ours = entrants(stores, problem, timing, device, set, family, *where.arch, kernels);
     if (ours.empty()) all_won = false;
+    DeviceReservation reservation(executor);
     Comparison c = compare(executor, problem, ours, o);
     std::string text = fmt::format("[{}/{}] {}", ++index, shapes.size(), shape_text(listed));
     if (!c.problem.empty()) {

@@ -15,7 +15,8 @@ int run_internal_worker(const std::vector<std::string>& arguments) {
   struct stat status {};
   bool has_channel = ::fstat(worker_channel_fd(), &status) == 0 && S_ISSOCK(status.st_mode);
   if (arguments.size() == 3 && has_channel) {
-    if (arguments[1] == "compile") return run_compile_worker(worker_channel());
+    if (arguments[1] == "compile")
+      return run_compile_worker(worker_channel(), std::atoll(arguments[2].c_str()));
     if (arguments[1] == "gpu") return run_gpu_worker(worker_channel(), std::atoi(arguments[2].c_str()));
   }
   std::fputs("gemmtune: internal-worker is started by gemmtune itself\n", stderr);

@@ -71,6 +71,11 @@ void Progress::problem_started(size_t index, size_t count, const ListedShape& sh
   shape_ = to_string(shape.shape);
 }
 
+void Progress::device_busy(const std::string& holder) {
+  line(fmt::format("{}: the GPU is in use by another gemmtune ({}); waiting, compilation goes on", shape_,
+                   holder));
+}
+
 void Progress::trial_finished(const Trial& trial) {
   ++trials_;
   ++outcomes_[trial.outcome];

@@ -21,6 +21,7 @@ class Progress final : public SweepObserver {
   void planned(size_t trials, size_t kernels, size_t cached) override;
   void compiling(size_t done, size_t total) override;
   void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) override;
+  void device_busy(const std::string& holder) override;
   void trial_finished(const Trial& trial) override;
   void measuring(size_t samples_done, bool final_rounds) override;
   void disturbed(SampleMark mark) override;

@@ -149,8 +149,13 @@ int run(const SweepArguments& a, const std::string& command_line) {
   int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CompilePool compiler(jobs);  // first: without NVRTC no database is made
   Store store(a.common.db);
+  std::optional<GpuLock> gpu_lock;
   std::unique_ptr<Executor> executor;
-  if (where.gpu) executor = std::make_unique<GpuExecutor>(where.gpu->index);
+  if (where.gpu) {
+    gpu_lock.emplace(where.gpu->record.uuid);
+    executor =
+        std::make_unique<GpuExecutor>(where.gpu->index, GpuExecutor::Deadlines(), CanaryRule(), &*gpu_lock);
+  }
   if (where.emulated) executor = std::make_unique<EmulatorExecutor>(*where.arch);
 
   DeviceRecord device;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "db/stale_mark.h"
 #include "kernel_templates/family.h"
 #include "search/roofline.h"
 
@@ -81,7 +82,8 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
       std::string obtained =
           measured
               ? fmt::format("measured on {} ({}{}), validated by {}", answer.device.name, name(answer.regime),
-                            answer.warm_l2 ? ", warm L2" : "", name(trial.validated_by))
+                            answer.warm_l2 ? ", warm L2" : "", name(trial.validated_by)) +
+                    (rank == 0 && answer.winner && is_stale(*answer.winner) ? ", stale" : "")
               : fmt::format("predicted by {}", trial.model);
       table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1),
                  share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, ratio,

@@ -1,7 +1,9 @@
 // A stand-in for libnvrtc.so (GEMMTUNE_NVRTC names it): compiles anything at once, and fails on demand, so
 // that tests see what a sweep does when the compiler breaks. Environment: FAKE_NVRTC_ABORT and
 // FAKE_NVRTC_FAIL name a text; a source that has it kills the process or does not compile.
-// FAKE_NVRTC_DELAY_MS: time of each compilation. FAKE_NVRTC_LOG: file that gets a line for each compilation.
+// FAKE_NVRTC_HANG: text of a source whose compilation never ends; FAKE_NVRTC_EAT: one that takes all memory
+// there is. FAKE_NVRTC_LEAK_KIB: memory lost by each compilation. FAKE_NVRTC_DELAY_MS: time of each
+// compilation. FAKE_NVRTC_LOG: file that gets a line for each compilation.
 #include <nvrtc.h>
 #include <unistd.h>
 
@@ -71,6 +73,14 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
   if (const char* delay = std::getenv("FAKE_NVRTC_DELAY_MS"); delay != nullptr && kernel)
     ::usleep(static_cast<useconds_t>(std::atoi(delay)) * 1000);
   if (source_has(program, "FAKE_NVRTC_ABORT")) std::abort();
+  while (source_has(program, "FAKE_NVRTC_HANG")) ::sleep(1000);
+  while (source_has(program, "FAKE_NVRTC_EAT"))
+    if (std::malloc(64u << 20) == nullptr) std::abort();
+  if (const char* leak = std::getenv("FAKE_NVRTC_LEAK_KIB"); leak != nullptr && kernel) {
+    static void* lost;
+    lost = std::malloc(static_cast<size_t>(std::atoi(leak)) << 10);
+    std::memset(lost, 1, static_cast<size_t>(std::atoi(leak)) << 10);
+  }
   bool fails = source_has(program, "FAKE_NVRTC_FAIL");
   program->log = fails ? "variant.cu(1): error: the test wants this to fail" : kPtxasLog;
   return fails ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS;
