@@ -74,6 +74,7 @@ json answer(const json& request, std::map<int, std::string>& loaded, Channel& ch
     passed.shape = {8, 8, 8};
     reply["validation"] = Validation{ValidatedBy::gpu, {passed}};
   }
+  if (op == "graph") reply["plain_us"] = reply["graph_us"] = 10.0;
   if (op == "sample") {
     Sample sample;
     sample.time_us = 10;

@@ -207,7 +207,8 @@ SweepOptions fault_sweep_options() {
   o.shapes = {{{2048, 2048, 512}, "", 1}};
   for (const char* restriction :
        {"stages=2,3,4,5,6,7", "tile_k=64", "tile_m=128", "tile_n=16,32,64,96", "swizzle=128B", "consumers=2",
-        "cluster_m=2", "cluster_n=1", "persistent=no", "raster=m", "raster_group=8"})
+        "cluster_m=2", "cluster_n=1", "persistent=no", "raster=m", "raster_group=8", "prefetch=0",
+        "l2_a=normal", "l2_b=normal", "pdl=no"})
     add_restriction(*o.family, restriction, o.restrictions);
   o.strategy = &find_strategy("exhaustive");
   o.trials = 1000;
