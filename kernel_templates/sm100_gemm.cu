@@ -81,7 +81,9 @@ constexpr int kBoxBytes = kRowsPerWarp * kBoxSpan;
 
 using Walker = Schedule<kWalk, knob::split_k, kTeamSize>;
 
-// An ablation keeps every barrier and leaves out work; without copies and MMAs nothing is left to do along K.
+// Ablations: without copies there is no ring (its barriers are what ties the CTAs of a cluster together: copies from all
+// of them complete a phase), without MMAs and copies nothing to do along K.
+constexpr bool kHasRing = part::copies;
 constexpr bool kWalksAlongK = part::copies || part::multiplies;
 
 /// Shared addresses. Operand stages and result boxes first: they need the alignment.
@@ -182,28 +184,24 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, const Layout
     TileCoordinate tile = work.tile(todo.tile);
     int m = static_cast<int>(tile.m) * kTileM;
     int n = static_cast<int>(tile.n) * knob::tile_n + static_cast<int>(work.rank % kGroup) * kTileBRows;
-    const int k_end = kWalksAlongK ? todo.k_end : todo.k_begin;
+    const int k_end = kHasRing ? todo.k_end : todo.k_begin;
 #pragma unroll 1
     for (int k = todo.k_begin; k < k_end; ++k) {
       mbarrier_wait(shared.empty + 8 * at.index, at.parity ^ 1);
       u32 stage = shared.stages + at.index * kStageBytes;
-      if constexpr (part::copies) {
-        if (even) mbarrier_arrive_expect_tx(shared.full + 8 * at.index, kPairTransaction);
-        u32 barrier = full + 8 * at.index;
-        TileA::load<kGroup, kSlicesA>(stage, map_a, m, k * knob::tile_k, work.rank_n,
-                                      {barrier, mask_a, options.policy_a});
-        for_each_slice_of_b(work, [&](u32 slice) {
-          TileB::load<kGroup, kSlicesB>(stage + TileA::kStride, map_b, n, k * knob::tile_k, slice,
-                                        {barrier, mask_b, options.policy_b});
-        });
-        if (options.prefetch > 0 && k + static_cast<int>(options.prefetch) < k_end) {
-          const int ahead = (k + static_cast<int>(options.prefetch)) * knob::tile_k;
-          TileA::prefetch<kSlicesA>(map_a, m, ahead, work.rank_n, options.policy_a);
-          for_each_slice_of_b(
-              work, [&](u32 slice) { TileB::prefetch<kSlicesB>(map_b, n, ahead, slice, options.policy_b); });
-        }
-      } else if (even) {
-        mbarrier_arrive(shared.full + 8 * at.index);
+      if (even) mbarrier_arrive_expect_tx(shared.full + 8 * at.index, kPairTransaction);
+      u32 barrier = full + 8 * at.index;
+      TileA::load<kGroup, kSlicesA>(stage, map_a, m, k * knob::tile_k, work.rank_n,
+                                    {barrier, mask_a, options.policy_a});
+      for_each_slice_of_b(work, [&](u32 slice) {
+        TileB::load<kGroup, kSlicesB>(stage + TileA::kStride, map_b, n, k * knob::tile_k, slice,
+                                      {barrier, mask_b, options.policy_b});
+      });
+      if (options.prefetch > 0 && k + static_cast<int>(options.prefetch) < k_end) {
+        const int ahead = (k + static_cast<int>(options.prefetch)) * knob::tile_k;
+        TileA::prefetch<kSlicesA>(map_a, m, ahead, work.rank_n, options.policy_a);
+        for_each_slice_of_b(
+            work, [&](u32 slice) { TileB::prefetch<kSlicesB>(map_b, n, ahead, slice, options.policy_b); });
       }
       at.advance();
     }
@@ -226,7 +224,7 @@ DEVICE void multiply_stage(u32 accumulator, u32 stage, bool accumulate, u32 empt
       tcgen05_mma<kGroup>(accumulator, a + TileA::k_offset(step) / 16, b + TileB::k_offset(step) / 16, kInstruction,
                           accumulate || step > 0);
   }
-  tcgen05_commit<kGroup, (kTeamSize > 1)>(empty, mask);
+  if constexpr (kHasRing) tcgen05_commit<kGroup, (kTeamSize > 1)>(empty, mask);
 }
 
 DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
@@ -249,7 +247,7 @@ DEVICE void multiply(u32 tmem, const Layout& shared, const Work& work) {
     const int k_end = kWalksAlongK ? todo.k_end : todo.k_begin;
 #pragma unroll 1
     for (int k = todo.k_begin; k < k_end; ++k) {
-      mbarrier_wait(shared.full + 8 * at.index, at.parity);
+      if constexpr (kHasRing) mbarrier_wait(shared.full + 8 * at.index, at.parity);
       tcgen05_fence_after_sync();
       multiply_stage(accumulator, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index,
                      mask_stage);
@@ -275,20 +273,16 @@ DEVICE void produce_and_multiply(const TensorMap* map_a, const TensorMap* map_b,
 #pragma unroll 1
   for (int k = todo.k_begin - (knob::stages - 1); k < k_end; ++k) {
     const int ahead = k + knob::stages - 1;
-    if (ahead < k_end) {
+    if (kHasRing && ahead < k_end) {
       u32 stage = shared.stages + filled.index * kStageBytes, full = shared.full + 8 * filled.index;
       mbarrier_wait(shared.empty + 8 * filled.index, filled.parity ^ 1);
       if constexpr (kCopiesByThreads) {
-        if constexpr (part::copies) {
-          TileA::copy<kThreads>(stage, a, m, ahead * knob::tile_k, rows, size_k);
-          TileB::copy<kThreads>(stage + TileA::kStride, b, n, ahead * knob::tile_k, columns, size_k);
-        }
-      } else if constexpr (part::copies) {
+        TileA::copy<kThreads>(stage, a, m, ahead * knob::tile_k, rows, size_k);
+        TileB::copy<kThreads>(stage + TileA::kStride, b, n, ahead * knob::tile_k, columns, size_k);
+      } else {
         mbarrier_arrive_expect_tx(full, kPairTransaction);
         TileA::load<kGroup, 1>(stage, map_a, m, ahead * knob::tile_k, 0, {full, 0, options.policy_a});
         TileB::load<kGroup, 1>(stage + TileA::kStride, map_b, n, ahead * knob::tile_k, 0, {full, 0, options.policy_b});
-      } else {
-        mbarrier_arrive(full);
       }
       filled.advance();
     }
@@ -301,14 +295,14 @@ DEVICE void produce_and_multiply(const TensorMap* map_a, const TensorMap* map_b,
       fence_async_shared();
       __syncthreads();
       issues = threadIdx.x == 0;
-    } else {
+    } else if constexpr (kHasRing) {
       mbarrier_wait(shared.full + 8 * at.index, at.parity);
     }
     if (issues) {
       tcgen05_fence_after_sync();
       multiply_stage(tmem, shared.stages + at.index * kStageBytes, k > todo.k_begin, shared.empty + 8 * at.index, 0);
     }
-    if constexpr (kWaitsForEach) mbarrier_wait(shared.empty + 8 * at.index, at.parity);
+    if constexpr (kWaitsForEach && kHasRing) mbarrier_wait(shared.empty + 8 * at.index, at.parity);
     at.advance();
   }
   if (!kCopiesByThreads || threadIdx.x == 0)

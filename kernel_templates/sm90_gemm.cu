@@ -20,7 +20,8 @@ constexpr int kThreads = 128 * (kConsumers + 1);
 constexpr int kBlocks = knob::tile_m / 64 / kConsumers;  // 64-row MMAs per consumer and step
 constexpr int kSteps = knob::tile_k / kMmaDepth;
 
-// An ablation keeps every barrier and leaves out work; without copies and MMAs nothing is left to do along K.
+// Ablations: without copies there is no ring, without MMAs and copies nothing to do along K.
+constexpr bool kHasRing = part::copies;
 constexpr bool kWalksAlongK = part::copies || part::multiplies;
 
 using TileA = OperandTile<knob::tile_m, knob::tile_k, problem::a_mn_major, knob::swizzle_a>;
@@ -65,18 +66,14 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, u32 ring, u3
       mbarrier_wait(empty + 8 * at.index, at.parity ^ 1);
       u32 barrier = full + 8 * at.index;
       u32 stage = ring + at.index * kStageBytes;
-      if constexpr (part::copies) {
-        mbarrier_arrive_expect_tx(barrier, kStageTransaction);
-        TileA::load<1, knob::cluster_n>(stage, map_a, m, k * knob::tile_k, rank.n, {barrier, mask_a, options.policy_a});
-        TileB::load<1, knob::cluster_m>(stage + TileA::kStride, map_b, n, k * knob::tile_k, rank.m,
-                                        {barrier, mask_b, options.policy_b});
-        if (options.prefetch > 0 && k + static_cast<int>(options.prefetch) < k_tiles) {
-          const int ahead = (k + static_cast<int>(options.prefetch)) * knob::tile_k;
-          TileA::prefetch<knob::cluster_n>(map_a, m, ahead, rank.n, options.policy_a);
-          TileB::prefetch<knob::cluster_m>(map_b, n, ahead, rank.m, options.policy_b);
-        }
-      } else {
-        mbarrier_arrive(barrier);
+      mbarrier_arrive_expect_tx(barrier, kStageTransaction);
+      TileA::load<1, knob::cluster_n>(stage, map_a, m, k * knob::tile_k, rank.n, {barrier, mask_a, options.policy_a});
+      TileB::load<1, knob::cluster_m>(stage + TileA::kStride, map_b, n, k * knob::tile_k, rank.m,
+                                      {barrier, mask_b, options.policy_b});
+      if (options.prefetch > 0 && k + static_cast<int>(options.prefetch) < k_tiles) {
+        const int ahead = (k + static_cast<int>(options.prefetch)) * knob::tile_k;
+        TileA::prefetch<knob::cluster_n>(map_a, m, ahead, rank.n, options.policy_a);
+        TileB::prefetch<knob::cluster_m>(map_b, n, ahead, rank.m, options.policy_b);
       }
       at.advance();
     }
@@ -86,6 +83,7 @@ DEVICE void produce(const TensorMap* map_a, const TensorMap* map_b, u32 ring, u3
 
 /// One arrival of this warpgroup on empty[stage] of every CTA whose copies reach this CTA: its row and its column.
 DEVICE void release(u32 empty_barrier, Ranks rank) {
+  if constexpr (!kHasRing) return;
   u32 thread = threadIdx.x % 128;
   if constexpr (kClusterSize == 1) {
     if (thread == 0) mbarrier_arrive(empty_barrier);
@@ -109,7 +107,9 @@ DEVICE void consume(u32 ring, u32 full, u32 empty, Ranks rank, u32 consumer, u32
     [[maybe_unused]] u32 previous = 0;
 #pragma unroll 1
     for (int k = 0; k < k_tiles; ++k) {
-      mbarrier_wait(full + 8 * at.index, at.parity);
+      if constexpr (kHasRing) mbarrier_wait(full + 8 * at.index, at.parity);
+      // What keeps the warps of a group together otherwise are the MMAs.
+      if constexpr (!part::multiplies) warpgroup_sync(consumer);
       u32 stage = ring + at.index * kStageBytes;
       u64 a = wgmma_descriptor<TileA, knob::swizzle_a>(stage + TileA::row_offset(first_row));
       u64 b = wgmma_descriptor<TileB, knob::swizzle_b>(stage + TileA::kStride);
@@ -146,6 +146,15 @@ DEVICE void consume(u32 ring, u32 full, u32 empty, Ranks rank, u32 consumer, u32
     for (int block = 0; block < kBlocks; ++block) wgmma_pin(acc[block]);
     if constexpr (knob::stages > 1 && kWalksAlongK) release(empty + 8 * previous, rank);
     if constexpr (!part::drains) {
+      // Never so, which the compiler cannot know: MMAs whose sums nobody reads would be left out.
+      if (size_m < 0) {
+        float sum = 0;
+#pragma unroll
+        for (int block = 0; block < kBlocks; ++block)
+#pragma unroll
+          for (int i = 0; i < knob::tile_n / 2; ++i) sum += acc[block][i];
+        static_cast<float*>(d)[threadIdx.x] = sum;
+      }
       if constexpr (!knob::persistent) break;
       continue;
     }
@@ -207,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   if (warpgroup == 0) {
     if constexpr (kConsumers == 2) registers_decrease<kProducerRegisters>();
     if (threadIdx.x < 32 && elect_one())
-      produce(&map_a, &map_b, ring, full, empty, ranks, tiles_m, tiles_n, k_end, raster_group, raster,
+      produce(&map_a, &map_b, ring, full, empty, ranks, tiles_m, tiles_n, kHasRing ? k_tiles : 0, raster_group, raster,
               {prefetch, l2_policy(l2_a), l2_policy(l2_b)});
     __syncwarp();
   } else {

@@ -58,6 +58,9 @@ DEVICE void named_barrier() {
   asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
 }
 
+/// The four warps of a consumer warpgroup; `group` 0 to 14.
+DEVICE void warpgroup_sync(u32 group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
+
 /// A barrier over the CTA alone where the cluster is one CTA: cheaper, and what a reader expects there.
 template <int kClusterSize>
 DEVICE void sync_all() {

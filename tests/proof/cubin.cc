@@ -105,7 +105,7 @@ InstructionCounts count_sass(const std::string& cubin) {
   while (std::fgets(line, sizeof line, pipe.get())) {
     auto has = [&](const char* text) { return std::strstr(line, text) != nullptr; };
     any |= has(" EXIT");
-    counts.mma += has(" UTCHMMA");
+    counts.mma += has(" UTCHMMA") || has(" HGMMA");
     counts.tma_load += has(" UTMALDG");
     counts.tma_store += has(" UTMASTG");
     counts.commit += has(" UTCBAR");

@@ -14,9 +14,9 @@ std::string cubin_target(const std::string& cubin);
 /// nvdisasm: $GEMMTUNE_NVDISASM, $CUDA_HOME/bin, /usr/local/cuda/bin, the PATH. "" if there is none.
 const std::string& nvdisasm_path();
 
-/// Instructions of the cubin's SASS (sm_100a, sm_103a), counted as those of the PTX that they come from:
-/// UTCHMMA, UTMALDG, UTMASTG, UTCBAR, SYNCS.PHASECHK.TRYWAIT, LDTM, UTCATOMSWS.FIND_AND_SET. Throws
-/// std::runtime_error if nvdisasm cannot read it.
+/// Instructions of the cubin's SASS, counted as those of the PTX that they come from:
+/// UTCHMMA (sm_90a: HGMMA), UTMALDG, UTMASTG, UTCBAR, SYNCS.PHASECHK.TRYWAIT, LDTM, UTCATOMSWS.FIND_AND_SET.
+/// Throws std::runtime_error if nvdisasm cannot read it.
 InstructionCounts count_sass(const std::string& cubin);
 
 /// "" or the counts that are not those designed. A wait of the design is one or two: a first try and, out of
