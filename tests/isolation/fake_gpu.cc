@@ -41,7 +41,10 @@ std::string next_canary() {
 void misbehave(const std::string& how, Channel& channel) {
   if (how == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
   if (how == "stop") ::raise(SIGSTOP);
-  if (how == "die") ::raise(SIGSEGV);
+  if (how == "die") {
+    ::signal(SIGSEGV, SIG_DFL);  // not the sanitizers' handler, which exits
+    ::raise(SIGSEGV);
+  }
   if (how == "garbage") {
     const char bytes[] = "\x04\0\0\0\xff\xff\xff\xff";
     [[maybe_unused]] ssize_t written = ::write(channel.fd(), bytes, 8);
