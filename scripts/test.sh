@@ -52,9 +52,10 @@ if [ "$sanitize" = yes ]; then
     -DBUILD_TESTING=ON
   build "$BUILD_DIR-sanitize" all
   say "unit and emulator tests under the sanitizers"
-  # Not those that run or compile many whole variants: a minute in NVRTC or the emulator, of host code that the others
-  # reach too. They run below, without sanitizers.
-  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' -E '^(Families|Ladders?|CompileCoverage|FaultsOnTheEmulator)\.|Proof|^KillNine.Emulated' \
+  # Not those that run or compile many whole variants, or fill large databases: minutes in NVRTC, the emulator and SQLite,
+  # of host code that the others reach too. They run below, without sanitizers.
+  ctest --test-dir "$BUILD_DIR-sanitize" -L '^(unit|emulator)$' \
+    -E '^(Families|Examples|CompileCoverage|RealCompiler|KillNine)|Proof|TimeOnManyTrials' \
     --no-tests=error --output-on-failure -j "$JOBS" </dev/null || failed+=("sanitizers")
   bash scripts/fuzz.sh 30 || failed+=("fuzzing")
 fi

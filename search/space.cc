@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "gemm/error.h"
 
@@ -94,32 +95,72 @@ bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
   return true;
 }
 
-int64_t Space::count_from(size_t knob, Config& config, bool kernels, Counted& counted) const {
+/// Each constraint is judged once for each combination of the values that it reads, since a reason costs far
+/// more to say than to look up; and each subtree is counted once for each combination that the constraints in
+/// it read.
+struct Space::Counting {
+  /// Place of the values set so far among all combinations of `knobs`.
+  struct Key {
+    std::vector<size_t> knobs;
+    size_t of(const std::vector<size_t>& choice, const std::vector<std::vector<int>>& values) const {
+      size_t index = 0;
+      for (size_t knob : knobs) index = index * values[knob].size() + choice[knob];
+      return index;
+    }
+  };
+  struct Rule {
+    const Constraint* constraint;
+    Key key;
+    std::unordered_map<size_t, bool> violated;
+  };
+
+  bool kernels;
+  std::vector<size_t> choice;  ///< indices of the values set so far
+  std::vector<std::vector<Rule>> rules;
+  std::vector<Key> subtree;
+  std::vector<std::unordered_map<size_t, int64_t>> counts;
+};
+
+int64_t Space::count_from(size_t knob, Config& config, Counting& c) const {
   int64_t total = 1;
   if (knob >= first_free_) {
     for (size_t i = knob; i < values_.size(); ++i)
-      if (!kernels || family_.knobs()[i].compiled) total *= static_cast<int64_t>(values_[i].size());
+      if (!c.kernels || family_.knobs()[i].compiled) total *= static_cast<int64_t>(values_[i].size());
     return total;
   }
-  // Constraints yet to come see only these: what follows is the same wherever they are the same.
-  std::vector<int> seen;
-  for (size_t i : read_later_[knob]) seen.push_back(config.values[i]);
-  auto [known, fresh] = counted[knob].try_emplace(std::move(seen), 0);
-  if (!fresh) return known->second;
+  const size_t key = c.subtree[knob].of(c.choice, values_);
+  if (auto known = c.counts[knob].find(key); known != c.counts[knob].end()) return known->second;
   total = 0;
-  for (int value : values_[knob]) {
-    config.values[knob] = value;
-    if (!rejected_at(knob, config)) total += count_from(knob + 1, config, kernels, counted);
+  for (size_t i = 0; i < values_[knob].size(); ++i) {
+    config.values[knob] = values_[knob][i];
+    c.choice[knob] = i;
+    bool rejected = std::ranges::any_of(c.rules[knob], [&](Counting::Rule& rule) {
+      auto [verdict, fresh] = rule.violated.try_emplace(rule.key.of(c.choice, values_));
+      if (fresh) verdict->second = !rule.constraint->violated(config, scope_).empty();
+      return verdict->second;
+    });
+    if (!rejected) total += count_from(knob + 1, config, c);
   }
   // Launch parameters come last in every family: all that is below is one kernel, if it is anything.
-  if (kernels && !family_.knobs()[knob].compiled) total = std::min<int64_t>(total, 1);
-  return known->second = total;
+  if (c.kernels && !family_.knobs()[knob].compiled) total = std::min<int64_t>(total, 1);
+  return c.counts[knob][key] = total;
 }
 
 int64_t Space::count_with(bool kernels) const {
+  Counting counting{kernels, std::vector<size_t>(values_.size()), {}, {}, {}};
+  counting.counts.resize(values_.size());
+  for (size_t knob = 0; knob < values_.size(); ++knob) {
+    counting.subtree.push_back({read_later_[knob]});
+    counting.rules.emplace_back();
+    for (const Constraint* constraint : constraints_at_[knob]) {
+      counting.rules.back().push_back({constraint, {}, {}});
+      for (const std::string& name : constraint->knobs)
+        counting.rules.back().back().key.knobs.push_back(
+            static_cast<size_t>(knob_index(family_.knobs(), name)));
+    }
+  }
   Config config = family_.default_config();
-  Counted counted(values_.size());
-  return count_from(0, config, kernels, counted);
+  return count_from(0, config, counting);
 }
 
 int64_t Space::count() const { return count_with(false); }

@@ -62,10 +62,10 @@ class Space {
   /// stopped.
   template <class Visit>
   bool walk(size_t knob, Config& config, const Visit& visit) const;
-  /// Counts of subtrees by knob and by the values set before it that matter to the constraints in it.
-  using Counted = std::vector<std::map<std::vector<int>, int64_t>>;
+  /// What a count has learnt (space.cc).
+  struct Counting;
   /// Legal configs of a subtree; or distinct kernels: one for all that differ in launch parameters.
-  int64_t count_from(size_t knob, Config& config, bool kernels, Counted& counted) const;
+  int64_t count_from(size_t knob, Config& config, Counting& counting) const;
   int64_t count_with(bool kernels) const;
 
   const KernelFamily& family_;
