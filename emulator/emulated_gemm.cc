@@ -52,8 +52,8 @@ emulator::TensorType tensor_type(DType type) {
                                : emulator::TensorType::f32;
 }
 
-}  // namespace
-
+/// Raw parameter bytes of a plan, each at its natural alignment (tensor maps: 64). `blackwell`: how a tensor
+/// map looks.
 std::vector<uint8_t> parameter_bytes(const LaunchPlan& plan, const std::map<Operand, uint64_t>& addresses,
                                      bool blackwell) {
   std::vector<uint8_t> bytes;
@@ -86,6 +86,20 @@ std::vector<uint8_t> parameter_bytes(const LaunchPlan& plan, const std::map<Oper
         },
         arg);
   return bytes;
+}
+
+}  // namespace
+
+emulator::LaunchConfig planned_launch(emulator::LaunchConfig how, const Variant& v, const LaunchPlan& plan,
+                                      const std::map<Operand, uint64_t>& addresses) {
+  how.kernel = v.family->entry();
+  how.grid = plan.grid;
+  how.block = plan.block;
+  how.cluster = plan.cluster;
+  how.preferred_cluster = plan.preferred_cluster;
+  how.dynamic_smem_bytes = static_cast<uint32_t>(plan.dynamic_smem_bytes);
+  how.params = parameter_bytes(plan, addresses, v.arch->has_tcgen05);
+  return how;
 }
 
 EmulatedGemm::EmulatedGemm(const Problem& problem, Fill fill, float alpha, float beta)
@@ -130,13 +144,7 @@ emulator::LaunchResult EmulatedGemm::launch(emulator::Module& module, const Vari
     addresses_[Operand::workspace] = device_.allocate(static_cast<uint64_t>(workspace_bytes_));
     device_.fill(addresses_.at(Operand::workspace), 0, static_cast<uint64_t>(workspace_bytes_));
   }
-  how.kernel = v.family->entry();
-  how.grid = plan.grid;
-  how.block = plan.block;
-  how.cluster = plan.cluster;
-  how.preferred_cluster = plan.preferred_cluster;
-  how.dynamic_smem_bytes = static_cast<uint32_t>(plan.dynamic_smem_bytes);
-  how.params = parameter_bytes(plan, addresses_, v.arch->has_tcgen05);
+  how = planned_launch(std::move(how), v, plan, addresses_);
   how.sm_count = sm_count;
   how.tmem_from_top = true;  // finds kernels that forget to add the allocation's base
   device_.fill(addresses_.at(Operand::d), launches_++ == 0 ? kNaNs : kNumbers, bytes_.at(Operand::d));

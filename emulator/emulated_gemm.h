@@ -11,10 +11,9 @@
 
 namespace gemmtune {
 
-/// Raw parameter bytes of a plan, each at its natural alignment (tensor maps: 64). `blackwell`: how a tensor
-/// map looks.
-std::vector<uint8_t> parameter_bytes(const LaunchPlan& plan, const std::map<Operand, uint64_t>& addresses,
-                                     bool blackwell);
+/// `how` with all that the plan says: kernel, grid, clusters, shared memory, parameters.
+emulator::LaunchConfig planned_launch(emulator::LaunchConfig how, const Variant& variant,
+                                      const LaunchPlan& plan, const std::map<Operand, uint64_t>& addresses);
 
 class EmulatedGemm {
  public:

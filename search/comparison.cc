@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kFirstLibraryHandle = 1 << 20;
 constexpr size_t kLibraryFinalists = 4;  // its first choice and the three fastest others
-constexpr int kMaxRepeats = 8;
 
 class Comparer {
  public:

@@ -75,22 +75,14 @@ std::vector<std::string> Space::violations(const Config& config) const {
 
 bool Space::legal(const Config& config) const { return violations(config).empty(); }
 
-bool Space::rejected_at(size_t knob, const Config& config) const {
-  return std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
-    return !constraint->violated(config, scope_).empty();
-  });
-}
-
-template <class Visit>
-bool Space::walk(size_t knob, Config& config, const Visit& visit) const {
-  if (knob >= first_free_) {
-    Step step = visit(config, knob);
-    if (step == Step::stop) return false;
-    if (step == Step::over || knob == values_.size()) return true;
-  }
+bool Space::walk(size_t knob, Config& config, const std::function<bool(const Config&)>& visit) const {
+  if (knob == values_.size()) return visit(config);
   for (int value : values_[knob]) {
     config.values[knob] = value;
-    if (!rejected_at(knob, config) && !walk(knob + 1, config, visit)) return false;
+    bool rejected = std::ranges::any_of(constraints_at_[knob], [&](const Constraint* constraint) {
+      return !constraint->violated(config, scope_).empty();
+    });
+    if (!rejected && !walk(knob + 1, config, visit)) return false;
   }
   return true;
 }
@@ -169,10 +161,7 @@ int64_t Space::count_kernels() const { return count_with(true); }
 
 void Space::for_each(const std::function<bool(const Config&)>& visit) const {
   Config config = family_.default_config();
-  walk(0, config, [&](const Config& at, size_t unset) {
-    if (unset < values_.size()) return Step::into;
-    return visit(at) ? Step::into : Step::stop;
-  });
+  walk(0, config, visit);
 }
 
 std::optional<Config> Space::sample(std::mt19937_64& random, int attempts) const {

@@ -53,15 +53,8 @@ class Space {
   const std::vector<std::vector<int>>& values() const { return values_; }
 
  private:
-  /// A constraint that can be judged since knob `knob` is set speaks against the config.
-  bool rejected_at(size_t knob, const Config& config) const;
-  /// What a visitor wants of the subtree below a partly set config.
-  enum class Step { into, over, stop };
-  /// Depth-first over the knobs in order, leaving out subtrees that a constraint rejects. Where no constraint
-  /// is left to judge, `visit(config, first unset knob)` may take the whole subtree (over). Returns false if
-  /// stopped.
-  template <class Visit>
-  bool walk(size_t knob, Config& config, const Visit& visit) const;
+  /// Depth-first over the knobs in order, leaving out subtrees that a constraint rejects. False if stopped.
+  bool walk(size_t knob, Config& config, const std::function<bool(const Config&)>& visit) const;
   /// What a count has learnt (space.cc).
   struct Counting;
   /// Legal configs of a subtree; or distinct kernels: one for all that differ in launch parameters.

@@ -26,6 +26,9 @@ inline constexpr size_t kSustainedRounds = 6;
 inline constexpr size_t kMaxSustainedRounds = 10;
 inline constexpr size_t kMaxSustained = 4;
 
+/// How often a marked sample is taken again before it is given up: with the pauses some seconds.
+inline constexpr int kMaxRepeats = 8;
+
 /// Samples of one candidate, screening and final.
 using SampleList = std::vector<Sample>;
 

@@ -9,6 +9,7 @@
 
 #include "gemm/error.h"
 #include "kernel_templates/render.h"
+#include "search/compiled_kernel.h"
 #include "search/launch_cost.h"
 #include "search/static_check.h"
 #include "search/stopping.h"
@@ -73,9 +74,6 @@ class Lap {
   double& sum_s_;
   Clock::time_point start_ = Clock::now();
 };
-
-/// How often a marked sample is taken again before the shape is given up: with the pauses some seconds.
-constexpr int kMaxRepeats = 8;
 
 class Sweep {
  public:
@@ -209,19 +207,7 @@ class Sweep {
     ++summary_.kernels_compiled;
     summary_.compile_ms.push_back(result.compile_ms);
     observer_.compiling(to_compile_ - pending_.size(), to_compile_);
-    CompiledKernel kernel;
-    kernel.key = result.key;
-    kernel.family = o_.family->name();
-    kernel.arch = o_.arch->name;
-    kernel.problem_class = to_string(o_.cls);
-    kernel.config = to_text(o_.family->knobs(), compiled_part(*o_.family, candidate.variant.config));
-    kernel.toolchain = compiler_.toolchain();
-    kernel.ok = result.ok;
-    kernel.cubin = std::move(result.cubin);
-    kernel.ptx = std::move(result.ptx);
-    kernel.evidence = planned_evidence(candidate.variant, result.evidence);
-    kernel.compile_ms = result.compile_ms;
-    kernel.log = std::move(result.log);
+    CompiledKernel kernel = compiled_kernel(candidate.variant, compiler_.toolchain(), std::move(result));
     journal_.put_kernel(kernel);
     return kernel;
   }

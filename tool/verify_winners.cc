@@ -11,6 +11,7 @@
 #include "db/stale_mark.h"
 #include "db/winners.h"
 #include "kernel_templates/render.h"
+#include "search/compiled_kernel.h"
 #include "search/static_check.h"
 #include "tool/db_journal.h"
 #include "tool/reservation.h"
@@ -101,7 +102,9 @@ class Verification {
       if (std::optional<CompiledKernel> known = store_.find_kernel(entry->kernel.key)) {
         entry->kernel = *known;  // of another shape
       } else {
-        store(entry->kernel.key, *entry);
+        entry->kernel =
+            compiled_kernel(entry->variant, compiler_.toolchain(), compiler_.take(entry->kernel.key));
+        store_.put_kernel(entry->kernel);
       }
     }
     for (Entry& entry : entries_) {
@@ -110,24 +113,6 @@ class Verification {
         if (std::string why = static_violation(entry.variant, entry.kernel.evidence); !why.empty())
           fail(entry, Outcome::rejected_static, why);
     }
-  }
-
-  void store(const std::string& key, Entry& entry) {
-    CompileResult result = compiler_.take(key);
-    const Variant& v = entry.variant;
-    CompiledKernel& kernel = entry.kernel;
-    kernel.family = v.family->name();
-    kernel.arch = v.arch->name;
-    kernel.problem_class = to_string(v.cls);
-    kernel.config = to_text(v.family->knobs(), compiled_part(*v.family, v.config));
-    kernel.toolchain = compiler_.toolchain();
-    kernel.ok = result.ok;
-    kernel.cubin = std::move(result.cubin);
-    kernel.ptx = std::move(result.ptx);
-    kernel.evidence = planned_evidence(v, result.evidence);
-    kernel.compile_ms = result.compile_ms;
-    kernel.log = std::move(result.log);
-    store_.put_kernel(kernel);
   }
 
   static void fail(Entry& entry, Outcome outcome, std::string message) {

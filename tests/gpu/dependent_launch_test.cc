@@ -17,13 +17,8 @@ class DependentLaunch : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    const CudaDriver& cuda = CudaDriver::get();
-    CUdevice device;
-    CUcontext context;
-    ASSERT_EQ(cuda.DeviceGet(&device, gpu_.index), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.DevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.CtxSetCurrent(context), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.StreamCreate(&stream_, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(make_context());
+    ASSERT_EQ(CudaDriver::get().StreamCreate(&stream_, CU_STREAM_DEFAULT), CUDA_SUCCESS);
   }
 
   static DeviceBuffer upload(const std::vector<uint16_t>& values) {

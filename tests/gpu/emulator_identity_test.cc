@@ -25,12 +25,7 @@ class EmulatorIdentity : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     if (arch_->has_tcgen05) GTEST_SKIP() << "the accumulation rule of tcgen05 is not known";
-    const CudaDriver& cuda = CudaDriver::get();
-    CUdevice device;
-    CUcontext context;
-    ASSERT_EQ(cuda.DeviceGet(&device, gpu_.index), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.DevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.CtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(make_context());
   }
 
   /// Classes as extra factors: input, output, major-ness, beta.

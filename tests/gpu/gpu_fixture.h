@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "gpu/cuda_driver.h"
 #include "gpu/device_info.h"
 #include "gpu/gpu_executor.h"
 #include "gpu/nvrtc.h"
@@ -23,6 +24,16 @@ class GpuTest : public testing::Test {
       return;
     }
     GTEST_SKIP() << "no GPU that a kernel family runs on";
+  }
+
+  /// Makes this process's context of gpu_ current: for tests that launch by themselves, without a worker.
+  void make_context() const {
+    const CudaDriver& cuda = CudaDriver::get();
+    CUdevice device;
+    CUcontext context;
+    ASSERT_EQ(cuda.DeviceGet(&device, gpu_.index), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.DevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.CtxSetCurrent(context), CUDA_SUCCESS);
   }
 
   Variant variant(const Config& config, const ProblemClass& cls = {}) const {

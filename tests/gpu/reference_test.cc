@@ -15,12 +15,7 @@ class Reference : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    const CudaDriver& cuda = CudaDriver::get();
-    CUdevice device;
-    CUcontext context;
-    ASSERT_EQ(cuda.DeviceGet(&device, gpu_.index), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.DevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-    ASSERT_EQ(cuda.CtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(make_context());
     std::string source;
     for (const auto& file : gpu_embedded())
       if (file.name == "kernels/support.cu") source = file.text;

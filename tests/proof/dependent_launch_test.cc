@@ -42,21 +42,14 @@ struct Chain {
   }
 };
 
-emulator::LaunchConfig launch_of(const Variant& v, const Shape& shape, std::map<Operand, uint64_t> addresses,
-                                 emulator::Schedule schedule) {
+emulator::LaunchConfig launch_of(const Variant& v, const Shape& shape,
+                                 const std::map<Operand, uint64_t>& addresses, emulator::Schedule schedule) {
   const TileShape tile = v.family->tile(v.config, v.cls);
   const int cluster = tile.cluster_m * tile.cluster_n, sm_count = 4 * cluster;
   LaunchPlan plan = v.family->plan(v.config, v.cls, *v.arch, shape, {sm_count, 4}, 1, 0);
   EXPECT_TRUE(plan.programmatic);
   EXPECT_LE(plan.workspace_bytes, 1 << 24);
-  emulator::LaunchConfig how;
-  how.kernel = v.family->entry();
-  how.grid = plan.grid;
-  how.block = plan.block;
-  how.cluster = plan.cluster;
-  how.preferred_cluster = plan.preferred_cluster;
-  how.dynamic_smem_bytes = static_cast<uint32_t>(plan.dynamic_smem_bytes);
-  how.params = parameter_bytes(plan, addresses, v.arch->has_tcgen05);
+  emulator::LaunchConfig how = planned_launch({}, v, plan, addresses);
   how.sm_count = sm_count;
   how.schedule = schedule;
   return how;
