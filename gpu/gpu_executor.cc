@@ -22,10 +22,11 @@ bool is_answer(const json& reply) {
 
 }  // namespace
 
-GpuExecutor::GpuExecutor(int index) : GpuExecutor(index, Deadlines()) {}
+GpuExecutor::GpuExecutor(int index, std::unique_ptr<GpuLock> lock)
+    : GpuExecutor(index, Deadlines(), CanaryRule(), std::move(lock)) {}
 
-GpuExecutor::GpuExecutor(int index, Deadlines deadlines, CanaryRule rule, GpuLock* lock)
-    : index_(index), deadlines_(deadlines), rule_(rule), lock_(lock) {
+GpuExecutor::GpuExecutor(int index, Deadlines deadlines, CanaryRule rule, std::unique_ptr<GpuLock> lock)
+    : index_(index), deadlines_(deadlines), rule_(rule), lock_(std::move(lock)) {
   start();
 }
 

@@ -23,10 +23,10 @@ class GpuExecutor final : public Executor {
     std::chrono::milliseconds validate{4000}, sample{4000};
     std::chrono::milliseconds canary{20000};
   };
-  /// Starts the worker for device `index`. Throws EnvironmentError if it cannot be used.
-  explicit GpuExecutor(int index);
-  /// `lock`, if given, is what reserve() takes; it must outlive this.
-  GpuExecutor(int index, Deadlines deadlines, CanaryRule rule = {}, GpuLock* lock = nullptr);
+  /// Starts the worker for device `index`. `lock`, if given, is what reserve() takes. Throws EnvironmentError
+  /// if the device cannot be used.
+  explicit GpuExecutor(int index, std::unique_ptr<GpuLock> lock = nullptr);
+  GpuExecutor(int index, Deadlines deadlines, CanaryRule rule = {}, std::unique_ptr<GpuLock> lock = nullptr);
 
   DeviceRecord device() const override { return device_; }
   std::optional<std::string> reserve() override;
@@ -79,7 +79,7 @@ class GpuExecutor final : public Executor {
   int index_;
   Deadlines deadlines_;
   CanaryRule rule_;
-  GpuLock* lock_;
+  std::unique_ptr<GpuLock> lock_;
   std::vector<CanaryReading> readings_;
   std::string last_fault_;  ///< since which the canary has not sung; empty: none
   std::string beyond_help_;

@@ -28,10 +28,13 @@ class Comparer {
     }
     for (size_t i = 0; i < entrants.size(); ++i) enter(entrants[i], static_cast<int>(i));
     if (o_.algorithms > 0) enter_library();
-    if (o_.regime == Regime::burst) {
-      for (int round = 0; round < o_.rounds; ++round) take_round(all(), Regime::burst);
-    } else {
-      take_sustained();
+    for (int round = 0; round < o_.rounds; ++round) {
+      o_.now(fmt::format("round {} of {}", round + 1, o_.rounds));
+      if (o_.regime == Regime::burst) {
+        take_round(all(), Regime::burst);
+      } else {
+        take_sustained();
+      }
     }
     for (Runner& runner : runners_) look_at_launches(runner);
     return report();
@@ -76,6 +79,7 @@ class Comparer {
       Runner runner;
       runner.handle = kFirstLibraryHandle + static_cast<int>(i);
       runner.row.what = library.algorithms[i].name;
+      o_.now(fmt::format("validating the library's algorithm {} of {}", i + 1, library.algorithms.size()));
       ValidationResult checked = executor_.validate(runner.handle);
       runner.row.outcome = checked;
       runner.row.validation = checked.validation;
@@ -112,6 +116,7 @@ class Comparer {
       std::ranges::shuffle(wanting, order_);
       for (size_t i : wanting) {
         Runner& runner = runners_[who[i]];
+        o_.now(fmt::format("screening {} of the library's algorithms", wanting.size()));
         if (std::optional<Sample> sample = take(runner, Regime::burst)) runner.screened.push_back(*sample);
       }
     }
@@ -140,12 +145,9 @@ class Comparer {
 
   /// Blocks of each beside blocks of the first.
   void take_sustained() {
-    for (int i = 0; i < o_.rounds; ++i) {
-      std::vector<size_t> who = all();
-      if (who.empty()) return;
-      if (who.size() == 1) take_round(who, Regime::sustained);
-      for (size_t other = 1; other < who.size(); ++other) take_round({who[0], who[other]}, Regime::sustained);
-    }
+    std::vector<size_t> who = all();
+    if (who.size() == 1) take_round(who, Regime::sustained);
+    for (size_t other = 1; other < who.size(); ++other) take_round({who[0], who[other]}, Regime::sustained);
   }
 
   /// A sample that counts, or nothing; one that fails runs no more.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct CompareOptions {
   int algorithms = 32;  ///< that the library is asked for; 0: without the library
   float alpha = 1, beta = 0;
   std::chrono::milliseconds repeat_pause{500};
+  /// What goes on now, for a display: called between steps.
+  std::function<void(const std::string&)> now = [](const std::string&) {};
 };
 
 /// One of ours.

@@ -12,44 +12,11 @@
 #include "gemm/shape_list.h"
 #include "search/compiler.h"
 #include "search/executor.h"
+#include "search/journal.h"
 #include "search/space.h"
 #include "search/strategy.h"
 
 namespace gemmtune {
-
-/// Where trials are kept. Every call is durable when it returns.
-class Journal {
- public:
-  virtual ~Journal() = default;
-  /// Cheap; find_kernel() may still find the stored bytes damaged.
-  virtual bool has_kernel(const std::string& key, bool with_ptx) = 0;
-  virtual std::optional<CompiledKernel> find_kernel(const std::string& key) = 0;
-  virtual void put_kernel(const CompiledKernel& kernel) = 0;
-
-  struct Known {
-    int64_t id;
-    std::string config, kernel_key;
-    Outcome outcome;
-    std::vector<Sample> samples;
-    Validation validation = {};
-    bool launch_cost_known = false;
-  };
-  /// Trials of this problem on this device with this timing that an earlier, perhaps interrupted, sweep left;
-  /// and those that failed before timing, which another timing would not change.
-  virtual std::vector<Known> known_trials(const Problem& problem, const Timing& timing) = 0;
-  /// Family and configuration of the stored winner, so that it meets its challengers.
-  struct Incumbent {
-    std::string family, config;
-  };
-  virtual std::optional<Incumbent> incumbent(const Problem& problem, const Timing& timing) = 0;
-  virtual int64_t record(const Trial& trial) = 0;
-  virtual void append_sample(int64_t trial_id, const Sample& sample) = 0;
-  virtual void put_launch_cost(int64_t trial_id, const LaunchCost& cost) = 0;
-  /// A trial that was `ok` failed later.
-  virtual void fail(int64_t trial_id, Outcome outcome, const std::string& message) = 0;
-  /// Chooses and stores the winner of a problem; its median in us, if there is one.
-  virtual std::optional<double> settle(const Problem& problem, const Timing& timing) = 0;
-};
 
 /// What a display may want to know. All calls come from the sweep's thread.
 class SweepObserver {
@@ -84,6 +51,8 @@ struct SweepOptions {
   float alpha = 1, beta = 0;
   /// Before a marked sample is taken again: heat or a neighbour may pass.
   std::chrono::milliseconds repeat_pause{500};
+
+  Timing timing(Regime of) const { return {.regime = of, .warm_l2 = warm_l2}; }
 };
 
 /// Where the wall time of a sweep went, seconds of the sweep's own thread.
@@ -103,6 +72,7 @@ struct SweepSummary {
   int trials_resumed = 0;                   ///< found in the journal
   std::vector<std::string> without_winner;  ///< shapes, only where times are taken
   std::vector<std::string> skipped;         ///< shapes that have no legal configuration, with the reason
+  size_t samples = 0;                       ///< taken in this run, that count
   std::map<SampleMark, int> marked;         ///< samples that did not count and were repeated
   std::vector<std::string> disturbed;       ///< shapes given up because no repetition helped
   WallTime wall;

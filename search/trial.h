@@ -164,6 +164,11 @@ struct Measurement {
   double relative_spread() const;
 };
 
+/// Without samples yet.
+inline Measurement unmeasured(const Timing& timing) {
+  return {timing.protocol, timing.regime, timing.warm_l2, {}};
+}
+
 /// Time from the cost model. Never mixed with a Measurement.
 struct Prediction {
   std::string model;  ///< version of the model

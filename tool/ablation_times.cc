@@ -17,8 +17,7 @@ std::vector<std::optional<double>> part_times_us(const GpuInfo& gpu, const Probl
                                                  const std::vector<Variant>& variants,
                                                  const std::vector<CompileResult>& compiled) {
   constexpr int kRounds = 11;
-  GpuLock gpu_lock(gpu.record.uuid);
-  GpuExecutor executor(gpu.index, GpuExecutor::Deadlines(), CanaryRule(), &gpu_lock);
+  GpuExecutor executor(gpu.index, std::make_unique<GpuLock>(gpu.record.uuid));
   DeviceReservation reservation(executor);
   if (StepResult begun = executor.begin_problem(problem, 1, problem.cls.beta ? 1 : 0);
       begun.outcome != Outcome::ok)

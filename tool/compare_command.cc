@@ -15,6 +15,7 @@
 #include "search/comparison.h"
 #include "search/static_check.h"
 #include "tool/command.h"
+#include "tool/live_line.h"
 #include "tool/options.h"
 #include "tool/output.h"
 #include "tool/progress.h"
@@ -175,11 +176,8 @@ int run(const CompareArguments& a) {
   if (!where.gpu) throw EnvironmentError("compare measures, so it needs a GPU: " + where.no_gpu_reason);
   const KernelFamily& family = family_for(*where.arch);
   std::optional<Config> set = set_config(a, family);
-  Timing timing;
-  timing.regime = o.regime;
-  timing.warm_l2 = o.warm_l2;
-  GpuLock gpu_lock(where.gpu->record.uuid);
-  GpuExecutor executor(where.gpu->index, GpuExecutor::Deadlines(), CanaryRule(), &gpu_lock);
+  Timing timing{.regime = o.regime, .warm_l2 = o.warm_l2};
+  GpuExecutor executor(where.gpu->index, std::make_unique<GpuLock>(where.gpu->record.uuid));
   DeviceRecord device = executor.device();
   if (shapes.empty()) shapes = stored_shapes(stores, cls, timing, device);
   if (shapes.empty()) throw UsageError("no shape: give --shape MxNxK or --shapes FILE, or tune some first");
@@ -204,15 +202,19 @@ int run(const CompareArguments& a) {
   Geomean first, best_of_library;
   bool all_won = true;
   size_t index = 0;
+  LiveLine line;
+  std::string head;  ///< of this shape's lines
+  o.now = [&](const std::string& step) { line.show(fmt::format("{}: {}", head, step)); };
   for (const ListedShape& listed : shapes) {
     Problem problem{cls, listed.shape};
     std::vector<Entrant> ours = entrants(stores, problem, timing, device, set, family, *where.arch, kernels);
     if (ours.empty()) all_won = false;
+    head = fmt::format("[{}/{}] {}", ++index, shapes.size(), shape_text(listed));
     DeviceReservation reservation(executor);
     Comparison c = compare(executor, problem, ours, o);
-    std::string text = fmt::format("[{}/{}] {}", ++index, shapes.size(), shape_text(listed));
+    std::string text = head;
     if (!c.problem.empty()) {
-      tell("{}: {}\n", text, c.problem);
+      line.say(fmt::format("{}: {}", text, c.problem));
       all_won = false;
       continue;
     }
@@ -221,7 +223,7 @@ int run(const CompareArguments& a) {
       text += fmt::format(": {} algorithms of the library, {} of them not exact", c.algorithms,
                           c.wrong_algorithms);
     if (c.marked > 0) text += fmt::format(", {} disturbed samples repeated", c.marked);
-    tell("{}{}\n", text, ours.empty() ? "; no winner of ours" : "");
+    line.say(text + (ours.empty() ? "; no winner of ours" : ""));
     for (const Compared& row : c.rows) {
       const Shape& s = listed.shape;
       bool timed = row.median_us > 0, right = row.outcome.outcome == Outcome::ok;

@@ -1,12 +1,6 @@
 #include "tool/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <string_view>
-
-#include "tool/output.h"
 
 namespace gemmtune {
 namespace {
@@ -23,28 +17,6 @@ std::string shape_text(const ListedShape& shape) {
                             : fmt::format("{} ({})", to_string(shape.shape), shape.name);
 }
 
-Progress::Progress(Ends ends) : ends_(ends) {
-  const char* term = std::getenv("TERM");
-  terminal_ = ::isatty(STDERR_FILENO) && !(term != nullptr && std::string_view(term) == "dumb");
-}
-
-Progress::~Progress() { live(""); }
-
-void Progress::live(const std::string& text) {
-  if (!terminal_) return;
-  auto now = std::chrono::steady_clock::now();
-  if (!text.empty() && now - drawn_ < std::chrono::milliseconds(80)) return;
-  if (text.empty() && !dirty_) return;
-  drawn_ = now;
-  dirty_ = !text.empty();
-  tell("\r\033[2K{}", text);
-}
-
-void Progress::line(const std::string& text) {
-  live("");
-  tell("{}\n", text);
-}
-
 std::string Progress::left() const {
   if (index_ == 0) return "";
   auto spent = std::chrono::steady_clock::now() - started_;
@@ -53,13 +25,15 @@ std::string Progress::left() const {
 }
 
 void Progress::planned(size_t trials, size_t kernels, size_t cached) {
-  line(fmt::format("{} trials, {} distinct kernels, {} of them compiled before", trials, kernels, cached));
+  line_.say(
+      fmt::format("{} trials, {} distinct kernels, {} of them compiled before", trials, kernels, cached));
 }
 
 void Progress::compiling(size_t done, size_t total) {
   compiled_ = done;
   to_compile_ = total;
-  live(fmt::format("[{}/{}] {}: kernels compiled {}/{}{}", index_ + 1, count_, shape_, done, total, left()));
+  line_.show(
+      fmt::format("[{}/{}] {}: kernels compiled {}/{}{}", index_ + 1, count_, shape_, done, total, left()));
 }
 
 void Progress::problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) {
@@ -72,8 +46,8 @@ void Progress::problem_started(size_t index, size_t count, const ListedShape& sh
 }
 
 void Progress::device_busy(const std::string& holder) {
-  line(fmt::format("{}: the GPU is in use by another gemmtune ({}); waiting, compilation goes on", shape_,
-                   holder));
+  line_.say(fmt::format("{}: the GPU is in use by another gemmtune ({}); waiting, compilation goes on",
+                        shape_, holder));
 }
 
 void Progress::trial_finished(const Trial& trial) {
@@ -82,22 +56,24 @@ void Progress::trial_finished(const Trial& trial) {
   bool expected = trial.outcome == Outcome::ok || trial.outcome == Outcome::compiled ||
                   trial.outcome == Outcome::rejected_static;
   if (!expected)
-    line(fmt::format("{} {} {}: {}", to_string(trial.problem.shape), name(trial.outcome), trial.config,
-                     first_line(trial.message)));
-  live(fmt::format("[{}/{}] {}: trial {}/{}{}", index_ + 1, count_, shape_, trials_, candidates_, left()));
+    line_.say(fmt::format("{} {} {}: {}", to_string(trial.problem.shape), name(trial.outcome), trial.config,
+                          first_line(trial.message)));
+  line_.show(
+      fmt::format("[{}/{}] {}: trial {}/{}{}", index_ + 1, count_, shape_, trials_, candidates_, left()));
 }
 
 void Progress::measuring(size_t samples_done, bool final_rounds) {
-  live(fmt::format("[{}/{}] {}: {} sample {}{}", index_ + 1, count_, shape_,
-                   final_rounds ? "final" : "screening", samples_done, left()));
+  line_.show(fmt::format("[{}/{}] {}: {} sample {}{}", index_ + 1, count_, shape_,
+                         final_rounds ? "final" : "screening", samples_done, left()));
 }
 
 void Progress::disturbed(SampleMark mark) {
   if (!told_.insert(mark).second) return;
-  line(mark == SampleMark::contended
-           ? "another process computes on this GPU: samples taken meanwhile do not count and are repeated"
-           : "the GPU holds its clock down for heat or power brake: such samples do not count and are "
-             "repeated");
+  line_.say(
+      mark == SampleMark::contended
+          ? "another process computes on this GPU: samples taken meanwhile do not count and are repeated"
+          : "the GPU holds its clock down for heat or power brake: such samples do not count and are "
+            "repeated");
 }
 
 void Progress::problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
@@ -113,8 +89,8 @@ void Progress::problem_finished(const ListedShape& shape, std::optional<double> 
     if (trials_ > 0 && trials_ < candidates) what += " now";
   }
   ++index_;
-  line(fmt::format("[{}/{}] {}: {}{}", index_, count_, shape_text(shape), what,
-                   index_ < count_ ? left() : ""));
+  line_.say(fmt::format("[{}/{}] {}: {}{}", index_, count_, shape_text(shape), what,
+                        index_ < count_ ? left() : ""));
   --index_;
 }
 

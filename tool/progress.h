@@ -8,6 +8,7 @@
 #include <string>
 
 #include "search/sweep.h"
+#include "tool/live_line.h"
 
 namespace gemmtune {
 
@@ -15,8 +16,7 @@ class Progress final : public SweepObserver {
  public:
   /// How far a good trial gets: lines about shapes speak of that.
   enum class Ends { compiled, validated, timed };
-  explicit Progress(Ends ends);
-  ~Progress() override;
+  explicit Progress(Ends ends) : ends_(ends) {}
 
   void planned(size_t trials, size_t kernels, size_t cached) override;
   void compiling(size_t done, size_t total) override;
@@ -29,20 +29,16 @@ class Progress final : public SweepObserver {
                         size_t candidates) override;
 
  private:
-  void live(const std::string& text);
-  void line(const std::string& text);
   std::string left() const;
 
   Ends ends_;
-  bool terminal_;
+  LiveLine line_;
   std::map<Outcome, int> outcomes_;  ///< of this shape, without those found
   std::set<SampleMark> told_;        ///< once a sweep is enough
-  bool dirty_ = false;
   size_t index_ = 0, count_ = 0, candidates_ = 0, trials_ = 0;
   size_t compiled_ = 0, to_compile_ = 0;
   std::string shape_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point drawn_{};
 };
 
 /// "4096x4096x4096" or "4096x4096x4096 (qkv, 256 tokens)".

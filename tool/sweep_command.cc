@@ -149,12 +149,10 @@ int run(const SweepArguments& a, const std::string& command_line) {
   int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CompilePool compiler(jobs);  // first: without NVRTC no database is made
   Store store(a.common.db);
-  std::optional<GpuLock> gpu_lock;
   std::unique_ptr<Executor> executor;
   if (where.gpu) {
-    gpu_lock.emplace(where.gpu->record.uuid);
     executor =
-        std::make_unique<GpuExecutor>(where.gpu->index, GpuExecutor::Deadlines(), CanaryRule(), &*gpu_lock);
+        std::make_unique<GpuExecutor>(where.gpu->index, std::make_unique<GpuLock>(where.gpu->record.uuid));
   }
   if (where.emulated) executor = std::make_unique<EmulatorExecutor>(*where.arch);
 
@@ -193,7 +191,7 @@ int run(const SweepArguments& a, const std::string& command_line) {
   if (where.gpu) {
     std::vector<Problem> problems;
     for (const ListedShape& listed : o.shapes) problems.push_back({o.cls, listed.shape});
-    fmt::print("{}", winner_table(store, problems, o.shapes, device.uuid, {o.regime, "p1", o.warm_l2},
+    fmt::print("{}", winner_table(store, problems, o.shapes, device.uuid, o.timing(o.regime),
                                   rates_for(where), 1, format));
     bool all_won = summary.without_winner.empty() && summary.skipped.empty() && !summary.out_of_time;
     return all_won ? kDone : kNoWinner;

@@ -11,6 +11,7 @@
 #include "gpu/compile_pool.h"
 #include "gpu/gpu_executor.h"
 #include "tool/command.h"
+#include "tool/live_line.h"
 #include "tool/options.h"
 #include "tool/output.h"
 #include "tool/verify_winners.h"
@@ -77,12 +78,10 @@ int run(const VerifyArguments& a, const std::string& command_line) {
   Store store(a.common.db);
   int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CompilePool compiler(jobs);
-  std::optional<GpuLock> gpu_lock;
   std::unique_ptr<Executor> executor;
   if (where.gpu) {
-    gpu_lock.emplace(where.gpu->record.uuid);
     executor =
-        std::make_unique<GpuExecutor>(where.gpu->index, GpuExecutor::Deadlines(), CanaryRule(), &*gpu_lock);
+        std::make_unique<GpuExecutor>(where.gpu->index, std::make_unique<GpuLock>(where.gpu->record.uuid));
   } else {
     executor = std::make_unique<EmulatorExecutor>(*where.arch);
   }
@@ -92,9 +91,14 @@ int run(const VerifyArguments& a, const std::string& command_line) {
          where.gpu ? where.gpu->record.name : fmt::format("the emulator of {}", where.arch->name));
     return kNoWinner;
   }
+  LiveLine line;
+  o.progress = [&](size_t done, size_t count, const Shape& shape) {
+    line.show(fmt::format("[{}/{}] {}", done + 1, count, to_string(shape)));
+  };
   int64_t sweep = store.start_sweep(command_line, o.seed, GEMMTUNE_VERSION);
   std::vector<VerifiedWinner> rows = verify_winners(store, compiler, *executor, std::move(winners), o, sweep);
   store.finish_sweep(sweep);
+  line.clear();
   fmt::print("{}", verdict_table(rows, shapes).render(format));
   size_t holding = static_cast<size_t>(std::ranges::count(rows, Verdict::holds, &VerifiedWinner::verdict));
   double log_sum = 0;

@@ -60,10 +60,15 @@ class Verification {
     std::vector<size_t> order(entries_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937_64 random(o_.seed);
-    for (int round = 0; round < (executor_.takes_times() ? kRounds : 1); ++round) {
+    const int rounds = executor_.takes_times() ? kRounds : 1;
+    size_t done = 0;
+    for (int round = 0; round < rounds; ++round) {
       std::ranges::shuffle(order, random);
-      for (size_t i : order)
-        if (entries_[i].row.outcome == Outcome::ok) visit(entries_[i], round, static_cast<int>(i));
+      for (size_t i : order) {
+        Entry& entry = entries_[i];
+        o_.progress(done++, order.size() * static_cast<size_t>(rounds), entry.row.stored.problem.shape);
+        if (entry.row.outcome == Outcome::ok) visit(entry, round, static_cast<int>(i));
+      }
     }
     std::vector<VerifiedWinner> rows;
     for (Entry& entry : entries_) {
@@ -206,12 +211,13 @@ class Verification {
                   : entry.row.verdict == Verdict::no_kernel ? "compile"
                                                             : "validate";
     trial.validation = entry.validation;
-    if (trial.outcome == Outcome::ok && executor_.takes_times())
-      trial.measurement = Measurement{"p1", o_.regime, false, entry.samples};
+    Timing timing{.regime = o_.regime};
+    if (trial.outcome == Outcome::ok && executor_.takes_times()) {
+      trial.measurement = unmeasured(timing);
+      trial.measurement->samples = entry.samples;
+    }
     if (trial.outcome == Outcome::ok && !trial.validation.passed()) return;
     store_.record_trial(trial, device_id_, sweep_id_);
-    Timing timing;
-    timing.regime = o_.regime;
     if (executor_.takes_times())
       recompute_winner(store_, trial.problem, device_id_, timing, knobs_away_from_default);
   }

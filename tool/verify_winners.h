@@ -1,6 +1,7 @@
 // Are stored winners still right, and still as fast? Winners only: one validation and a few samples each.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ struct VerifyOptions {
   std::optional<ProblemClass> cls;
   Regime regime = Regime::burst;
   uint64_t seed = 1;
+  /// Before each step how many are done, of how many, and the problem.
+  std::function<void(size_t, size_t, const Shape&)> progress = [](size_t, size_t, const Shape&) {};
 };
 
 /// The winners that this executor's device can judge: those of this very GPU, whatever its driver was then;

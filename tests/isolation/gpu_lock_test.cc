@@ -179,8 +179,7 @@ TEST_F(GpuLockTest, TwoSweepsOnOneDatabaseTakeTurnsAndReadersNeverWait) {
   for (int i = 0; i < 2; ++i)
     children.push_back(start([&](const auto&) {
       CompilePool pool(1);
-      GpuLock lock("GPU-fake");
-      GpuExecutor gpu(0, {}, {}, &lock);
+      GpuExecutor gpu(0, std::make_unique<GpuLock>("GPU-fake"));
       Store store(path);
       DbJournal journal(store, gpu.device(), store.start_sweep("one of two", 1, "test"));
       CountsBusy observer;

@@ -1,0 +1,87 @@
+// A type's name is defined once in a namespace. The linker joins two classes of one name without a word, each
+// with the other's constructors; no compiler warning sees it, since no source includes both.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace gemmtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Qualified names of the types that a text defines outside unnamed namespaces. Relies on clang-format:
+/// namespaces open in a line's first column and close with a comment.
+std::set<std::string> types_of(std::istream& text) {
+  // Not "struct A::B {", which A's header declares, nor a specialization.
+  static const std::regex opens(R"(^namespace ?([\w:]*) ?\{.*)"), closes(R"(^\}  // namespace.*)"),
+      defines(R"(^(?:struct|class|union|enum|enum class) (\w+)(?: final)?(?: ?:[^:].*)? ?\{.*)");
+  std::vector<std::string> inside;
+  std::set<std::string> found;
+  std::smatch match;
+  for (std::string line; std::getline(text, line);) {
+    if (std::regex_match(line, match, opens)) {
+      inside.push_back(match[1]);
+    } else if (std::regex_match(line, closes)) {
+      if (!inside.empty()) inside.pop_back();
+    } else if (std::regex_match(line, match, defines)) {
+      bool unnamed = std::ranges::find(inside, "") != inside.end();
+      if (!unnamed) found.insert(fmt::format("{}::{}", fmt::join(inside, "::"), match[1].str()));
+    }
+  }
+  return found;
+}
+
+using Definitions = std::map<std::string, std::vector<std::string>>;  ///< type -> files
+
+std::string repeated(const Definitions& definitions) {
+  std::string found;
+  for (const auto& [type, files] : definitions)
+    if (files.size() > 1) found += fmt::format("{}: {}\n", type, fmt::join(files, ", "));
+  return found;
+}
+
+TEST(OneDefinition, OfEachType) {
+  Definitions definitions;
+  fs::path root = GEMMTUNE_SOURCE_DIR;
+  for (const char* folder : {"gemm", "kernel_templates", "search", "gpu", "emulator", "db", "tool", "tests"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cc") continue;
+      std::ifstream file(entry.path());
+      std::string path = fs::relative(entry.path(), root).generic_string();
+      for (const std::string& type : types_of(file)) definitions[type].push_back(path);
+    }
+  EXPECT_GT(definitions.size(), 200u) << "the sources are not where this test looks";
+  EXPECT_EQ(repeated(definitions), "");
+}
+
+TEST(OneDefinition, SeesTwo) {
+  Definitions definitions;
+  auto read = [&](const std::string& path, const std::string& text) {
+    std::istringstream stream(text);
+    for (const std::string& type : types_of(stream)) definitions[type].push_back(path);
+  };
+  read("a.h",
+       "namespace gemmtune {\nstruct One {\n};\nclass Two final : public Base {\n};\nstruct Three;\n"
+       "namespace {\nstruct Four {};\n}  // namespace\n}  // namespace gemmtune\n");
+  EXPECT_EQ(repeated(definitions), "");
+  read("b.cc",
+       "namespace gemmtune {\nenum class One {\n};\nstruct Three {};\nstruct Four {};\n"
+       "struct Two::Inner {\n};\n}  // namespace gemmtune\n");
+  EXPECT_EQ(repeated(definitions), "gemmtune::One: a.h, b.cc\n");
+  read("c.h",
+       "namespace gemmtune {\nclass Two {\n};\n}  // namespace gemmtune\n"
+       "namespace gemmtune::emulator {\nstruct One {};\n}  // namespace gemmtune::emulator\n");
+  EXPECT_EQ(repeated(definitions), "gemmtune::One: a.h, b.cc\ngemmtune::Two: a.h, c.h\n");
+}
+
+}  // namespace
+}  // namespace gemmtune
