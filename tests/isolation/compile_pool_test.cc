@@ -29,15 +29,15 @@ CompileRequest request(const std::string& key, const std::string& text) {
 TEST_F(CompilePoolTest, ACompilationBeyondItsDeadlineIsARow) {
   ::setenv("FAKE_NVRTC_HANG", "endless", 1);
   CompilePool::Limits limits;
-  limits.deadline = milliseconds(300);
+  limits.deadline = milliseconds(2000);
   CompilePool pool(2, limits);
   for (int i = 0; i < 6; ++i) pool.submit(request(std::to_string(i), i % 3 == 1 ? "endless" : "good"));
   for (int i = 0; i < 6; ++i) {
     CompileResult result = pool.take(std::to_string(i));
     EXPECT_EQ(result.ok, i % 3 != 1) << i << ": " << result.log;
     if (i % 3 != 1) continue;
-    EXPECT_EQ(result.log, "the compiler did not finish within 0.3 s");
-    EXPECT_GE(result.compile_ms, 300);
+    EXPECT_EQ(result.log, "the compiler did not finish within 2 s");
+    EXPECT_GE(result.compile_ms, 2000);
   }
 }
 

@@ -25,8 +25,8 @@ class GpuExecutorTest : public testing::Test {
         (std::filesystem::temp_directory_path() / ("gemmtune-canary-" + std::to_string(::getpid()))).string();
     std::filesystem::remove(canary_file_);
     ::setenv("FAKE_GPU_CANARY", canary_file_.c_str(), 1);
-    deadlines_.validate = deadlines_.sample = deadlines_.prepare = milliseconds(400);
-    deadlines_.canary = milliseconds(400);
+    deadlines_.validate = deadlines_.sample = deadlines_.prepare = milliseconds(1000);
+    deadlines_.canary = milliseconds(1000);
     rule_.pause = milliseconds(1);
   }
   void TearDown() override { std::filesystem::remove(canary_file_); }
@@ -60,8 +60,8 @@ struct Misdeed {
 
 TEST_F(GpuExecutorTest, EachMisdeedCostsItsStepOnly) {
   const Misdeed misdeeds[] = {
-      {"hang at validate", Outcome::timed_out, "validate did not finish within 0.4 s; the worker was killed"},
-      {"stop at validate", Outcome::timed_out, "validate did not finish within 0.4 s; the worker was killed"},
+      {"hang at validate", Outcome::timed_out, "validate did not finish within 1 s; the worker was killed"},
+      {"stop at validate", Outcome::timed_out, "validate did not finish within 1 s; the worker was killed"},
       {"die at validate", Outcome::crashed,
        "validate: the worker died (killed by signal 11 (Segmentation fault))"},
       {"garbage at validate", Outcome::crashed, "validate: the worker died (killed by signal 9 (Killed))"},

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gemmtune {
@@ -18,23 +19,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// "Three" of "struct Three final : Base {"; empty if the line does not define a type in its first column.
+/// "struct A::B {" is none: A's header declares it. Neither is a specialization.
+std::string type_in(std::string_view line) {
+  for (std::string_view keyword : {"struct ", "class ", "union ", "enum class ", "enum "}) {
+    if (!line.starts_with(keyword)) continue;
+    line.remove_prefix(keyword.size());
+    size_t end = 0;
+    while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) || line[end] == '_'))
+      ++end;
+    std::string_view rest = line.substr(end);
+    bool ends = rest.starts_with(' ') || (rest.starts_with(':') && !rest.starts_with("::"));
+    return ends && rest.find('{') != std::string_view::npos ? std::string(line.substr(0, end)) : "";
+  }
+  return "";
+}
+
 /// Qualified names of the types that a text defines outside unnamed namespaces. Relies on clang-format:
 /// namespaces open in a line's first column and close with a comment.
 std::set<std::string> types_of(std::istream& text) {
-  // Not "struct A::B {", which A's header declares, nor a specialization.
-  static const std::regex opens(R"(^namespace ?([\w:]*) ?\{.*)"), closes(R"(^\}  // namespace.*)"),
-      defines(R"(^(?:struct|class|union|enum|enum class) (\w+)(?: final)?(?: ?:[^:].*)? ?\{.*)");
+  constexpr std::string_view opens = "namespace ", closes = "}  // namespace";
   std::vector<std::string> inside;
   std::set<std::string> found;
-  std::smatch match;
   for (std::string line; std::getline(text, line);) {
-    if (std::regex_match(line, match, opens)) {
-      inside.push_back(match[1]);
-    } else if (std::regex_match(line, closes)) {
+    if (line.starts_with(opens) && line.ends_with('{')) {
+      line.pop_back();
+      std::string name = line.substr(opens.size());
+      if (name.ends_with(' ')) name.pop_back();
+      inside.push_back(std::move(name));
+    } else if (line.starts_with(closes)) {
       if (!inside.empty()) inside.pop_back();
-    } else if (std::regex_match(line, match, defines)) {
+    } else if (std::string type = type_in(line); !type.empty()) {
       bool unnamed = std::ranges::find(inside, "") != inside.end();
-      if (!unnamed) found.insert(fmt::format("{}::{}", fmt::join(inside, "::"), match[1].str()));
+      if (!unnamed) found.insert(fmt::format("{}::{}", fmt::join(inside, "::"), type));
     }
   }
   return found;
