@@ -5,17 +5,13 @@
 
 #include "kernel_templates/render.h"
 #include "tests/proof/cubin.h"
+#include "tests/proof/family_case.h"
 #include "tests/proof/proof.h"
 
 namespace gemmtune {
 namespace {
 
-struct Case {
-  const char* arch;
-  const char* config;
-};
-
-constexpr Case kCases[] = {
+constexpr FamilyCase kCases[] = {
     {"sm_100a", "stages=3"},
     {"sm_100a",
      "tile_n=64,cta_group=2,cluster_m=2,cluster_n=2,persistent=static,acc_slots=2,epilogue=tma_store"},
@@ -25,7 +21,7 @@ constexpr Case kCases[] = {
     {"sm_90a", "tile_n=64,cluster_n=2,persistent=static"},
 };
 
-class Ablated : public testing::TestWithParam<Case> {
+class Ablated : public testing::TestWithParam<FamilyCase> {
  protected:
   const ArchSpec& arch_ = find_arch(GetParam().arch);
   const KernelFamily& family_ = family_for(arch_);

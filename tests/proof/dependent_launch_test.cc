@@ -7,6 +7,7 @@
 #include "emulator/emulated_gemm.h"
 #include "kernel_templates/render.h"
 #include "search/space.h"
+#include "tests/proof/family_case.h"
 #include "tests/proof/proof.h"
 
 namespace gemmtune {
@@ -84,12 +85,7 @@ std::string chain_fault(const Variant& v, const std::string& ptx, emulator::Sche
   return wrong == 0 ? "" : std::to_string(wrong) + " elements are not from the first launch's results";
 }
 
-struct Case {
-  const char* arch;
-  const char* config;
-};
-
-constexpr Case kCases[] = {
+constexpr FamilyCase kCases[] = {
     {"sm_100a", "pdl=yes"},
     {"sm_100a", "pdl=yes,cta_group=2,cluster_m=2,persistent=static,acc_slots=2,epilogue=tma_store,tile_n=64"},
     {"sm_100a", "pdl=yes,split_k=2,tile_n=64,prefetch=2"},
@@ -99,7 +95,7 @@ constexpr Case kCases[] = {
     {"sm_90a", "pdl=yes,cluster_m=2,tile_n=64,persistent=static"},
 };
 
-class DependentLaunch : public testing::TestWithParam<Case> {};
+class DependentLaunch : public testing::TestWithParam<FamilyCase> {};
 
 TEST_P(DependentLaunch, ReadsWhatTheLaunchBeforeWrote) {
   using emulator::SchedulePolicy;
