@@ -58,7 +58,7 @@ std::vector<FoundWinner> read_winners(Store& store, Regime regime, bool warm_l2)
     r.evidence = row.text(20);
     r.measured_at = row.text(21);
     r.updated_at = row.text(22);
-    if (!row.is_null(25)) r.launch_cost = LaunchCost{row.real(25), row.integer(26) != 0};
+    r.launch_cost = launch_cost(row, 25);
     Validation validation{ValidatedBy::gpu, validation_from_json(row.text(24))};
     found.push_back({std::move(r), row.integer(0), row.integer(23) != 0, validation.passed()});
   }

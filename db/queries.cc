@@ -31,7 +31,7 @@ RankedTrial read_ranked(Statement& row) {
   trial.bound_by = row.text(11);
   trial.created_at = row.text(12);
   trial.finalist = row.integer(13) != 0;
-  if (!row.is_null(14)) trial.launch_cost = LaunchCost{row.real(14), row.integer(15) != 0};
+  trial.launch_cost = launch_cost(row, 14);
   return trial;
 }
 
@@ -50,9 +50,6 @@ class BestQuery {
                 "AND (regime = '' OR (regime = ? AND warm = ?)) GROUP BY outcome HAVING sum(trials) > 0"),
         due_(store.connection(),
              "SELECT 1 FROM winner_due WHERE problem_id = ? AND device_id = ? AND regime = ? AND warm = ?"),
-        updated_(store.connection(),
-                 "SELECT updated_at FROM winner WHERE problem_id = ? AND device_id = ? AND regime = ? AND "
-                 "warm = ?"),
         by_id_(store.connection(), ranked_sql("trial", "WHERE t.id = ?")),
         measured_(store.connection(),
                   ranked_sql("rankable",
@@ -76,18 +73,16 @@ class BestQuery {
     counts_.bind(problem_id, device_id, regime, warm);
     while (counts_.step()) answer.counts[parse_outcome(counts_.text(0)).value()] = counts_.integer(1);
     answer.due = due_.bind(problem_id, device_id, regime, warm).step();
-    add_winner(answer, problem_id, regime);
+    add_winner(answer);
     add_measured(answer, problem_id, regime);
     if (answer.basis == Basis::none) add_predicted(answer, problem_id);
     return answer;
   }
 
  private:
-  void add_winner(BestAnswer& answer, int64_t problem_id, const std::string& regime) {
+  void add_winner(BestAnswer& answer) {
     answer.winner = store_.winner(answer.problem, answer.device_id, filter_.timing);
     if (!answer.winner) return;
-    if (updated_.bind(problem_id, answer.device_id, regime, filter_.timing.warm_l2).step())
-      answer.updated_at = updated_.text(0);
     by_id_.bind(answer.winner->trial_id).step();
     answer.top.push_back(read_ranked(by_id_));
     answer.basis = Basis::measured;
@@ -122,7 +117,7 @@ class BestQuery {
 
   Store& store_;
   const BestFilter& filter_;
-  Statement counts_, due_, updated_, by_id_, measured_, predicted_;
+  Statement counts_, due_, by_id_, measured_, predicted_;
 };
 
 /// Devices that the filter admits.

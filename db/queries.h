@@ -49,7 +49,6 @@ struct BestAnswer {
   bool warm_l2 = false;
   Basis basis = Basis::none;
   std::optional<Winner> winner;  ///< only with basis measured
-  std::string updated_at;        ///< of the winner
   bool due = false;              ///< trials came in since: refresh_winners() may change the answer
   std::vector<RankedTrial>
       top;  ///< the winner first, then finalists, then by median; without measurements by predicted time

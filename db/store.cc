@@ -235,12 +235,13 @@ void Store::drop_winner(const Problem& problem, int64_t device_id, const Timing&
 
 std::optional<Winner> Store::winner(const Problem& problem, int64_t device_id, const Timing& timing) {
   // A winner of another protocol is none of this timing.
-  Statement row(connection_,
-                "SELECT w.id, d.uuid, w.trial_id, t.median_us, w.ratio_low, w.ratio_high, w.final_rounds, "
-                "w.evidence FROM winner w JOIN problem p ON p.id = w.problem_id JOIN device d ON d.id = "
-                "w.device_id JOIN trial t ON t.id = w.trial_id "
-                "WHERE p.class = ? AND p.m = ? AND p.n = ? AND p.k = ? AND w.device_id = ? AND w.regime = ? "
-                "AND w.warm = ? AND t.protocol = ?");
+  Statement row(
+      connection_,
+      "SELECT w.id, d.uuid, w.trial_id, t.median_us, w.ratio_low, w.ratio_high, w.final_rounds, "
+      "w.evidence, w.updated_at FROM winner w JOIN problem p ON p.id = w.problem_id JOIN device d ON d.id = "
+      "w.device_id JOIN trial t ON t.id = w.trial_id "
+      "WHERE p.class = ? AND p.m = ? AND p.n = ? AND p.k = ? AND w.device_id = ? AND w.regime = ? "
+      "AND w.warm = ? AND t.protocol = ?");
   row.bind(to_string(problem.cls), problem.shape.m, problem.shape.n, problem.shape.k, device_id,
            name(timing.regime), timing.warm_l2, timing.protocol);
   if (!row.step()) return std::nullopt;
@@ -256,6 +257,7 @@ std::optional<Winner> Store::winner(const Problem& problem, int64_t device_id, c
   winner.ratio_high = row.real(5);
   winner.final_rounds = row.small(6);
   winner.evidence = row.text(7);
+  winner.updated_at = row.text(8);
   return winner;
 }
 

@@ -30,6 +30,9 @@ struct StoredTrial {
   std::optional<LaunchCost> launch_cost;  ///< absent: not looked at
 };
 
+/// Of a row's columns graph_us and, behind it, launch_bound.
+std::optional<LaunchCost> launch_cost(const Statement& row, int column);
+
 /// Absent fields match everything.
 struct TrialFilter {
   std::optional<Problem> problem = {};

@@ -129,6 +129,11 @@ void Store::update_median(int64_t trial_id, const Measurement& measurement) {
       .run();
 }
 
+std::optional<LaunchCost> launch_cost(const Statement& row, int column) {
+  if (row.is_null(column)) return std::nullopt;
+  return LaunchCost{row.real(column), row.integer(column + 1) != 0};
+}
+
 void Store::put_launch_cost(int64_t trial_id, const LaunchCost& cost) {
   Statement(connection_, "UPDATE trial SET graph_us = ?2, launch_bound = ?3 WHERE id = ?1")
       .bind(trial_id, cost.graph_us, cost.launch_bound)
@@ -224,7 +229,7 @@ StoredTrial Store::read_trial(Statement& row) {
   stored.device_id = row.integer(21);
   stored.sweep_id = row.integer(22);
   stored.created_at = row.text(23);
-  if (!row.is_null(24)) stored.launch_cost = LaunchCost{row.real(24), row.integer(25) != 0};
+  stored.launch_cost = launch_cost(row, 24);
   return stored;
 }
 

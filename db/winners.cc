@@ -139,14 +139,10 @@ int refresh_winners(Store& store, const Simplicity& simplicity, const WinnerRule
   Statement row(store.connection(),
                 "SELECT p.class, p.m, p.n, p.k, w.device_id, w.regime, w.warm FROM winner_due w "
                 "JOIN problem p ON p.id = w.problem_id");
-  while (row.step()) {
-    Timing timing;
-    timing.regime = parse_regime(row.text(5));
-    timing.warm_l2 = row.integer(6) != 0;
+  while (row.step())
     due.push_back({{parse_problem_class(row.text(0)), {row.integer(1), row.integer(2), row.integer(3)}},
                    row.integer(4),
-                   timing});
-  }
+                   {.regime = parse_regime(row.text(5)), .warm_l2 = row.integer(6) != 0}});
   for (const Due& d : due) recompute_winner(store, d.problem, d.device_id, d.timing, simplicity, rules);
   return static_cast<int>(due.size());
 }

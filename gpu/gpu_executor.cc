@@ -13,6 +13,10 @@ using nlohmann::json;
 
 namespace {
 
+// What the protocol takes beside the launches: a problem's first burst pre-heats, at most about a second; a
+// sustained sample takes 1.4 s.
+constexpr std::chrono::milliseconds kBurstPatience{1500}, kSustainedPatience{3000};
+
 /// A worker whose memory a bug has overwritten may say anything.
 bool is_answer(const json& reply) {
   return reply.is_object() && reply.contains("outcome") && reply.at("outcome").is_string() &&
@@ -259,8 +263,7 @@ ValidationResult GpuExecutor::validate(int handle) {
 
 SampleResult GpuExecutor::sample(int handle, Regime regime, bool warm_l2) {
   if (StepResult ready = ensure(handle); ready.outcome != Outcome::ok) return {ready, {}};
-  // A problem's first burst pre-heats, at most about a second; a sustained sample takes 1.4 s.
-  std::chrono::milliseconds protocol(regime == Regime::burst ? 1500 : 3000);
+  std::chrono::milliseconds protocol = regime == Regime::burst ? kBurstPatience : kSustainedPatience;
   json reply;
   SampleResult result{
       call({{"op", "sample"}, {"handle", handle}, {"regime", name(regime)}, {"warm", warm_l2}},
@@ -281,7 +284,7 @@ GraphResult GpuExecutor::sample_graph(int handle, bool warm_l2) {
   if (StepResult ready = ensure(handle); ready.outcome != Outcome::ok) return {ready, 0, 0};
   json reply;
   GraphResult result{call({{"op", "graph"}, {"handle", handle}, {"warm", warm_l2}},
-                          deadlines_.sample + std::chrono::milliseconds(1500) + slow_launches(16), reply),
+                          deadlines_.sample + kBurstPatience + slow_launches(16), reply),
                      0, 0};
   if (result.outcome == Outcome::ok) {
     result.plain_us = reply.at("plain_us");

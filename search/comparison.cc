@@ -93,11 +93,7 @@ class Comparer {
     screen();
     std::vector<Runner> library_runners = std::move(runners_);
     runners_ = std::move(offered);
-    auto screened_us = [](const Runner& r) {
-      std::vector<double> times;
-      for (const Sample& sample : r.screened) times.push_back(sample.time_us);
-      return times.empty() ? 1e30 : median(times);
-    };
+    auto screened_us = [](const Runner& r) { return r.screened.empty() ? 1e30 : median_us(r.screened); };
     std::ranges::stable_sort(library_runners.begin() + 1, library_runners.end(), {}, screened_us);
     if (library_runners.size() > kLibraryFinalists)
       library_runners.erase(library_runners.begin() + kLibraryFinalists, library_runners.end());
@@ -174,14 +170,7 @@ class Comparer {
     Measurement timed;
     timed.samples = runner.row.samples;
     if (!runner.runs || timed.samples.empty() || timed.median_us() > kLaunchCostLookUs) return;
-    std::vector<double> plain, graph;
-    for (int pair = 0; pair < kLaunchCostPairs; ++pair) {
-      GraphResult got = executor_.sample_graph(runner.handle, o_.warm_l2);
-      if (got.outcome != Outcome::ok || got.graph_us <= 0) return;
-      plain.push_back(got.plain_us);
-      graph.push_back(got.graph_us);
-    }
-    runner.row.launch_cost = judge_launches(plain, graph);
+    runner.row.launch_cost = measure_launches(executor_, runner.handle, o_.warm_l2);
   }
 
   Comparison report() {

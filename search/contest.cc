@@ -55,12 +55,7 @@ void Contest::sustained(const Field& burst) {
 }
 
 int64_t Contest::record_sustained(const Contestant& contestant) {
-  Trial trial;
-  trial.problem = planned_.problem;
-  trial.family = o_.family->name();
-  trial.arch = o_.arch->name;
-  trial.config = contestant.candidate->config_text;
-  trial.kernel_key = contestant.candidate->key;
+  Trial trial = untried(planned_.problem, *contestant.candidate);
   trial.outcome = Outcome::ok;
   trial.stage = "done";
   trial.validation = contestant.evidence;
@@ -135,15 +130,8 @@ void Contest::look_at_launches(Field& field) {
     if (host_.halted()) return;
     if (host_.make_ready(contestant).outcome != Outcome::ok) continue;
     Lap lap(host_.summary.wall.time_s);
-    std::vector<double> plain, graph;
-    for (int pair = 0; pair < kLaunchCostPairs; ++pair) {
-      GraphResult got = host_.executor.sample_graph(contestant.handle, o_.warm_l2);
-      if (got.outcome != Outcome::ok || got.graph_us <= 0) break;
-      plain.push_back(got.plain_us);
-      graph.push_back(got.graph_us);
-    }
-    if (graph.size() == kLaunchCostPairs)
-      host_.journal.put_launch_cost(contestant.trial_id, judge_launches(plain, graph));
+    if (auto cost = measure_launches(host_.executor, contestant.handle, o_.warm_l2))
+      host_.journal.put_launch_cost(contestant.trial_id, *cost);
   }
 }
 

@@ -15,4 +15,15 @@ LaunchCost judge_launches(std::span<const double> plain_us, std::span<const doub
   return {median({graph_us.begin(), graph_us.end()}), median_interval(ratios).low > kLaunchBound};
 }
 
+std::optional<LaunchCost> measure_launches(Executor& executor, int handle, bool warm_l2) {
+  std::vector<double> plain, graph;
+  for (int pair = 0; pair < kLaunchCostPairs; ++pair) {
+    GraphResult got = executor.sample_graph(handle, warm_l2);
+    if (got.outcome != Outcome::ok || got.graph_us <= 0) return std::nullopt;
+    plain.push_back(got.plain_us);
+    graph.push_back(got.graph_us);
+  }
+  return judge_launches(plain, graph);
+}
+
 }  // namespace gemmtune

@@ -2,9 +2,10 @@
 // to arrive; a CUDA graph that replays the same launches does not.
 #pragma once
 
+#include <optional>
 #include <span>
 
-#include "search/trial.h"
+#include "search/executor.h"
 
 namespace gemmtune {
 
@@ -18,5 +19,8 @@ inline constexpr double kLaunchBound = 1.05;
 /// Times per launch of batches taken in turn; equally many, at least one. Launch-bound: the whole interval of
 /// plain / graph lies above kLaunchBound.
 LaunchCost judge_launches(std::span<const double> plain_us, std::span<const double> graph_us);
+
+/// Takes the pairs for a loaded kernel. Nothing: one failed, or there are no graphs.
+std::optional<LaunchCost> measure_launches(Executor& executor, int handle, bool warm_l2);
 
 }  // namespace gemmtune

@@ -73,6 +73,8 @@ std::vector<double> ratios_by_round(std::span<const Sample> numerator, std::span
 
 double median(std::vector<double> values) { return median_in_place(values); }
 
+double median_us(std::span<const Sample> samples) { return median(times(samples)); }
+
 Interval median_interval(std::vector<double> values) {
   std::ranges::sort(values);
   // left_out(n) = 0 means that not even the extremes reach 95 %.

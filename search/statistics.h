@@ -13,6 +13,9 @@ namespace gemmtune {
 /// `values` is not empty.
 double median(std::vector<double> values);
 
+/// Of samples' times, whatever their marks; there are some.
+double median_us(std::span<const Sample> samples);
+
 /// 95 % interval of the median from order statistics (the sign test): assumes nothing of the distribution, so
 /// its coverage is exact. Below 6 values no two of them enclose the median so often; then smallest to
 /// largest.

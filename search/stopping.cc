@@ -14,12 +14,6 @@ SampleList counting(const SampleList& samples, bool final_rounds) {
   return list;
 }
 
-double median_us(const SampleList& samples) {
-  std::vector<double> times;
-  for (const Sample& sample : samples) times.push_back(sample.time_us);
-  return median(std::move(times));
-}
-
 double screening_median(const SampleList& samples) { return median_us(counting(samples, false)); }
 
 size_t screened(const SampleList& samples) { return counting(samples, false).size(); }
@@ -73,7 +67,9 @@ std::vector<size_t> to_finish(std::span<const SampleList> candidates) {
   std::vector<SampleList> finals;
   for (size_t i : all) finals.push_back(counting(candidates[i], true));
   if (std::ranges::any_of(finals, &SampleList::empty)) return all;
-  size_t best = static_cast<size_t>(std::ranges::min_element(finals, {}, median_us) - finals.begin());
+  size_t best = static_cast<size_t>(
+      std::ranges::min_element(finals, {}, [](const SampleList& l) { return median_us(l); }) -
+      finals.begin());
   std::vector<size_t> wanting;
   for (size_t i = 0; i < all.size(); ++i)
     if (i != best && wants_round(finals[i], finals[best], kFinalRounds, kMaxFinalRounds))

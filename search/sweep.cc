@@ -176,12 +176,7 @@ class Sweep {
   /// One line a stage; every stage may be the last.
   Trial evaluate(const PlannedProblem& planned, const Candidate& candidate, int handle,
                  const CompiledKernel& kernel) {
-    Trial trial;
-    trial.problem = planned.problem;
-    trial.family = o_.family->name();
-    trial.arch = o_.arch->name;
-    trial.config = candidate.config_text;
-    trial.kernel_key = kernel.key;
+    Trial trial = untried(planned.problem, candidate);
     auto end = [&](std::string_view stage, Outcome outcome, std::string message) {
       trial.stage = stage;
       trial.outcome = outcome;

@@ -18,21 +18,22 @@
 
 namespace gemmtune {
 
-/// What a display may want to know. All calls come from the sweep's thread.
+/// What a display may want to know; it overrides what it shows. All calls come from the sweep's thread.
 class SweepObserver {
  public:
   virtual ~SweepObserver() = default;
-  virtual void planned(size_t trials, size_t kernels, size_t cached) = 0;
-  virtual void compiling(size_t done, size_t total) = 0;
-  virtual void problem_started(size_t index, size_t count, const ListedShape& shape, size_t candidates) = 0;
+  virtual void planned(size_t /*trials*/, size_t /*kernels*/, size_t /*cached*/) {}
+  virtual void compiling(size_t /*done*/, size_t /*total*/) {}
+  virtual void problem_started(size_t /*index*/, size_t /*count*/, const ListedShape& /*shape*/,
+                               size_t /*candidates*/) {}
   /// The device is in another's use; the sweep waits.
   virtual void device_busy(const std::string& /*holder*/) {}
-  virtual void trial_finished(const Trial& trial) = 0;
-  virtual void measuring(size_t samples_done, bool final_rounds) = 0;
+  virtual void trial_finished(const Trial& /*trial*/) {}
+  virtual void measuring(size_t /*samples_done*/, bool /*final_rounds*/) {}
   /// A sample was marked and is taken again.
   virtual void disturbed(SampleMark) {}
-  virtual void problem_finished(const ListedShape& shape, std::optional<double> winner_us, size_t ok,
-                                size_t candidates) = 0;
+  virtual void problem_finished(const ListedShape& /*shape*/, std::optional<double> /*winner_us*/,
+                                size_t /*ok*/, size_t /*candidates*/) {}
 };
 
 struct SweepOptions {

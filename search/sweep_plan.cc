@@ -66,6 +66,16 @@ class Planner {
 
 }  // namespace
 
+Trial untried(const Problem& problem, const Candidate& candidate) {
+  Trial trial;
+  trial.problem = problem;
+  trial.family = candidate.variant.family->name();
+  trial.arch = candidate.variant.arch->name;
+  trial.config = candidate.config_text;
+  trial.kernel_key = candidate.key;
+  return trial;
+}
+
 SweepPlan plan_sweep(const SweepOptions& options, const Toolchain& toolchain, const Executor* executor,
                      Journal& journal) {
   const DeviceSpec* device = executor != nullptr ? find_device_spec(executor->device().name) : nullptr;

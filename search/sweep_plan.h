@@ -19,6 +19,9 @@ struct PlannedProblem {
   std::vector<Candidate> candidates;
 };
 
+/// The candidate's trial before anything is known of it.
+Trial untried(const Problem& problem, const Candidate& candidate);
+
 struct SweepPlan {
   std::vector<PlannedProblem> problems;
   std::vector<std::string> skipped;  ///< shapes without a legal configuration, with the reason

@@ -116,6 +116,7 @@ struct Timing {
   Regime regime = Regime::burst;
   std::string protocol = "p1";
   bool warm_l2 = false;
+  bool operator==(const Timing&) const = default;
 };
 
 /// Why a sample does not count. It is stored all the same, and taken again.
@@ -153,6 +154,7 @@ struct Measurement {
   Regime regime = Regime::burst;
   bool warm_l2 = false;
   std::vector<Sample> samples;
+  Timing timing() const { return {regime, protocol, warm_l2}; }
   /// Samples that count, none of them marked: those of the final rounds where there are any, else those of
   /// the screening, which also chose the finalists and so flatters the chosen.
   std::vector<Sample> counting_samples() const;
@@ -213,9 +215,10 @@ struct Winner {
   double median_us = 0;
   std::vector<Tie> ties;  ///< best median first; the winner is one of them
   double ratio_low = 0,
-         ratio_high = 0;  ///< 95 % interval of (runner-up outside the tie set) / (winner); 0 = none
-  int final_rounds = 0;   ///< counting final samples behind it; 0: chosen by the screening alone
-  std::string evidence;   ///< one line: how it was validated and timed
+         ratio_high = 0;   ///< 95 % interval of (runner-up outside the tie set) / (winner); 0 = none
+  int final_rounds = 0;    ///< counting final samples behind it; 0: chosen by the screening alone
+  std::string evidence;    ///< one line: how it was validated and timed
+  std::string updated_at;  ///< when it was chosen; the store writes it
 };
 
 }  // namespace gemmtune

@@ -8,6 +8,7 @@
 
 #include "gemm/error.h"
 #include "gpu/gpu_executor.h"
+#include "search/statistics.h"
 #include "tool/output.h"
 #include "tool/reservation.h"
 
@@ -53,8 +54,7 @@ std::vector<std::optional<double>> part_times_us(const GpuInfo& gpu, const Probl
   std::vector<std::optional<double>> medians(variants.size());
   for (size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].empty()) continue;
-    std::ranges::nth_element(samples[i], samples[i].begin() + samples[i].size() / 2);
-    medians[i] = samples[i][samples[i].size() / 2];
+    medians[i] = median(samples[i]);
   }
   return medians;
 }

@@ -2,19 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "db/queries.h"
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
-#include "gpu/gpu_executor.h"
 #include "kernel_templates/render.h"
 #include "search/comparison.h"
-#include "search/static_check.h"
+#include "search/compiled_kernel.h"
 #include "tool/command.h"
+#include "tool/executor_for.h"
+#include "tool/geomean.h"
 #include "tool/live_line.h"
 #include "tool/options.h"
 #include "tool/output.h"
@@ -79,12 +78,7 @@ class Kernels {
     if (!result.ok)
       throw EnvironmentError(
           fmt::format("{} does not compile: {}", to_text(v.family->knobs(), v.config), result.log));
-    CompiledKernel kernel;
-    kernel.key = key;
-    kernel.ok = true;
-    kernel.cubin = std::move(result.cubin);
-    kernel.evidence = planned_evidence(v, result.evidence);
-    return kernel;
+    return compiled_kernel(v, pool_->toolchain(), std::move(result));
   }
 
  private:
@@ -143,16 +137,6 @@ std::vector<ListedShape> stored_shapes(const Stores& stores, const ProblemClass&
   return shapes;
 }
 
-struct Geomean {
-  double log_sum = 0;
-  int count = 0;
-  void add(double ratio) {
-    log_sum += std::log(ratio);
-    ++count;
-  }
-  double value() const { return std::exp(log_sum / count); }
-};
-
 int run(const CompareArguments& a) {
   Format format = parse_format(a.common.format);
   CompareOptions o;
@@ -177,8 +161,8 @@ int run(const CompareArguments& a) {
   const KernelFamily& family = family_for(*where.arch);
   std::optional<Config> set = set_config(a, family);
   Timing timing{.regime = o.regime, .warm_l2 = o.warm_l2};
-  GpuExecutor executor(where.gpu->index, std::make_unique<GpuLock>(where.gpu->record.uuid));
-  DeviceRecord device = executor.device();
+  std::unique_ptr<Executor> executor = executor_for(where);
+  DeviceRecord device = executor->device();
   if (shapes.empty()) shapes = stored_shapes(stores, cls, timing, device);
   if (shapes.empty()) throw UsageError("no shape: give --shape MxNxK or --shapes FILE, or tune some first");
 
@@ -210,8 +194,8 @@ int run(const CompareArguments& a) {
     std::vector<Entrant> ours = entrants(stores, problem, timing, device, set, family, *where.arch, kernels);
     if (ours.empty()) all_won = false;
     head = fmt::format("[{}/{}] {}", ++index, shapes.size(), shape_text(listed));
-    DeviceReservation reservation(executor);
-    Comparison c = compare(executor, problem, ours, o);
+    DeviceReservation reservation(*executor);
+    Comparison c = compare(*executor, problem, ours, o);
     std::string text = head;
     if (!c.problem.empty()) {
       line.say(fmt::format("{}: {}", text, c.problem));
@@ -229,7 +213,7 @@ int run(const CompareArguments& a) {
       bool timed = row.median_us > 0, right = row.outcome.outcome == Outcome::ok;
       if (!right) tell("  {}: {}: {}\n", row.who, name(row.outcome.outcome), row.outcome.message);
       table.add({s.m, s.n, s.k, listed.name, row.who, timed ? Cell::real(row.median_us, 2) : Cell(),
-                 timed ? Cell::real(flop(s) / row.median_us / 1e6, 1) : Cell(),
+                 timed ? Cell::real(tflops(s, row.median_us), 1) : Cell(),
                  timed ? Cell::real(row.ratio.median, 3) : Cell(),
                  timed ? Cell::real(row.ratio.interval.low, 3) : Cell(),
                  timed ? Cell::real(row.ratio.interval.high, 3) : Cell(),
@@ -244,11 +228,11 @@ int run(const CompareArguments& a) {
     }
   }
   fmt::print("{}", table.render(format));
-  if (first.count > 0)
+  if (first.count() > 0)
     tell(
         "time of the library / the first row, geomean over {} shape{}: its first choice {:.3f}, its best "
         "{:.3f}\n",
-        first.count, first.count == 1 ? "" : "s", first.value(), best_of_library.value());
+        first.count(), first.count() == 1 ? "" : "s", first.value(), best_of_library.value());
   if (!all_won) tell("some shapes have no valid winner\n");
   return all_won ? kDone : kNoWinner;
 }

@@ -58,13 +58,14 @@ std::vector<Config> named_configs(const KernelFamily& family, const ArchSpec& ar
   return legal;
 }
 
-int run_ladder(const CompileArguments& a, const KernelFamily& family, const ArchSpec& arch, Format format) {
+int run_ladder(const CompileArguments& a, const KernelFamily& family, const ArchSpec& arch, int jobs,
+               Format format) {
   std::vector<LadderStep> steps = read_ladder(a.ladder, family, arch);
   std::vector<Variant> variants;
   for (const LadderStep& step : steps) variants.push_back({&family, &arch, step.cls, step.config});
   bool all_as_designed = true;
   Table table =
-      ladder_table(family, steps, compile_variants(variants, a.jobs, a.dump), format, all_as_designed);
+      ladder_table(family, steps, compile_variants(variants, jobs, a.dump), format, all_as_designed);
   fmt::print("{}", table.render(format));
   return all_as_designed ? kDone : kNoWinner;
 }
@@ -145,9 +146,9 @@ int run(const CompileArguments& a) {
   const ArchSpec& arch = *where.arch;
   Format format = parse_format(a.common.format);
   if (a.limit < 1) throw UsageError("--limit: a number from 1");
-  if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
+  const int jobs = worker_count(a.jobs);
   const KernelFamily& family = family_for(arch);
-  if (!a.ladder.empty()) return run_ladder(a, family, arch, format);
+  if (!a.ladder.empty()) return run_ladder(a, family, arch, jobs, format);
   ProblemClass cls = problem_class(a.common);
   std::vector<ListedShape> shapes = listed_shapes(a.common, false);
   if (shapes.size() > 1) throw UsageError("--ablate times one --shape at a time");
@@ -159,7 +160,7 @@ int run(const CompileArguments& a) {
   Rows rows;
   for (const Config& config : configs)
     for (Ablation part : parts(a.ablate)) rows.variants.push_back({&family, &arch, cls, config, part});
-  rows.compiled = compile_variants(rows.variants, a.jobs, a.dump);
+  rows.compiled = compile_variants(rows.variants, jobs, a.dump);
   if (!shapes.empty()) {
     if (where.gpu) {
       std::vector<CompileResult> results;

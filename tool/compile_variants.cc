@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <thread>
 
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
@@ -35,7 +34,7 @@ std::vector<CompiledVariant> compile_variants(const std::vector<Variant>& varian
     std::filesystem::create_directories(dump, error);
     if (error) throw EnvironmentError(fmt::format("cannot make folder {}: {}", dump, error.message()));
   }
-  CompilePool compiler(jobs > 0 ? jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  CompilePool compiler(jobs);
   std::vector<std::string> keys, sources;
   for (const Variant& v : variants) {
     sources.push_back(render(v));

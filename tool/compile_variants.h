@@ -15,8 +15,8 @@ struct CompiledVariant {
   bool counts_as_designed = false;
 };
 
-/// In order. Variants that differ in launch parameters alone are compiled once. `jobs` workers, 0: as many as
-/// cores. `dump`: a folder that gets source, PTX and cubin of each, or "". Throws EnvironmentError.
+/// In order. Variants that differ in launch parameters alone are compiled once. `jobs` workers.
+/// `dump`: a folder that gets source, PTX and cubin of each, or "". Throws EnvironmentError.
 std::vector<CompiledVariant> compile_variants(const std::vector<Variant>& variants, int jobs,
                                               const std::string& dump);
 

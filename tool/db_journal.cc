@@ -21,8 +21,7 @@ std::vector<Journal::Known> DbJournal::known_trials(const Problem& problem, cons
     Trial& trial = stored.trial;
     const std::optional<Measurement>& m = trial.measurement;
     // A trial that failed before timing failed for every timing.
-    if (m && (m->regime != timing.regime || m->protocol != timing.protocol || m->warm_l2 != timing.warm_l2))
-      continue;
+    if (m && m->timing() != timing) continue;
     Known k{stored.id, trial.config, trial.kernel_key, trial.outcome, {}, {}, false};
     if (m) k.samples = std::move(trial.measurement->samples);
     k.validation = std::move(trial.validation);

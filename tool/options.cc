@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "gemm/error.h"
 #include "gemm/suggest.h"
@@ -76,6 +77,11 @@ std::vector<ListedShape> listed_shapes(const CommonOptions& o, bool required) {
   if (required && shapes.empty())
     throw UsageError("no shape: give --shape MxNxK or --shapes FILE, for example --shape 4096x4096x4096");
   return shapes;
+}
+
+int worker_count(int jobs) {
+  if (jobs < 0 || jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
+  return jobs > 0 ? jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 ProblemClass problem_class(const CommonOptions& o) {

@@ -48,6 +48,9 @@ struct Target {
 /// explicit device that cannot.
 Target target(const CommonOptions& o);
 
+/// How many compile workers `--jobs` means: 0, its default, all cores. Throws UsageError.
+int worker_count(int jobs);
+
 Restrictions restrictions(const CommonOptions& o, const KernelFamily& family);
 
 /// "10m", "90s", "2h", "45" (seconds). Throws UsageError.

@@ -6,16 +6,14 @@
 #include <algorithm>
 #include <memory>
 #include <string_view>
-#include <thread>
 
 #include "db/queries.h"
-#include "emulator/emulator_executor.h"
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
-#include "gpu/gpu_executor.h"
 #include "search/roofline.h"
 #include "tool/command.h"
 #include "tool/db_journal.h"
+#include "tool/executor_for.h"
 #include "tool/options.h"
 #include "tool/output.h"
 #include "tool/progress.h"
@@ -136,7 +134,7 @@ int run(const SweepArguments& a, const std::string& command_line) {
   o.regime = parse_regime(a.regime);
   o.warm_l2 = a.warm;
   if (a.trials < 1 || a.trials > 1000000) throw UsageError("--trials: a number from 1 to 1000000");
-  if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
+  const int jobs = worker_count(a.jobs);
   o.trials = a.trials;
   if (!a.time.empty()) o.time_budget = parse_duration(a.time);
   if (a.seed < 0) throw UsageError("--seed: a number from 0");
@@ -146,15 +144,9 @@ int run(const SweepArguments& a, const std::string& command_line) {
   o.alpha = static_cast<float>(a.common.alpha);
   o.beta = static_cast<float>(a.common.beta);
 
-  int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CompilePool compiler(jobs);  // first: without NVRTC no database is made
   Store store(a.common.db);
-  std::unique_ptr<Executor> executor;
-  if (where.gpu) {
-    executor =
-        std::make_unique<GpuExecutor>(where.gpu->index, std::make_unique<GpuLock>(where.gpu->record.uuid));
-  }
-  if (where.emulated) executor = std::make_unique<EmulatorExecutor>(*where.arch);
+  std::unique_ptr<Executor> executor = executor_for(where);
 
   DeviceRecord device;
   if (executor) {

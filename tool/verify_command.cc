@@ -2,19 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
-#include <thread>
 
-#include "emulator/emulator_executor.h"
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
-#include "gpu/gpu_executor.h"
 #include "tool/command.h"
+#include "tool/executor_for.h"
+#include "tool/geomean.h"
 #include "tool/live_line.h"
 #include "tool/options.h"
 #include "tool/output.h"
 #include "tool/verify_winners.h"
+#include "tool/winner_table.h"
 
 namespace gemmtune {
 namespace {
@@ -25,11 +24,6 @@ struct VerifyArguments {
   int jobs = 0;
   bool any_class = true;
 };
-
-std::string brief(const RankedTrial& trial) {
-  const KernelFamily* family = find_family(trial.family);
-  return brief_text(family->knobs(), parse_config(family->knobs(), trial.config));
-}
 
 Table verdict_table(const std::vector<VerifiedWinner>& rows, const std::vector<ListedShape>& shapes) {
   Table table({{"m", "M"},
@@ -55,7 +49,7 @@ Table verdict_table(const std::vector<VerifiedWinner>& rows, const std::vector<L
                row.now_us ? Cell::real(*row.now_us, 2) : Cell(),
                row.change() ? Cell::real(*row.change(), 3) : Cell(),
                row.now_us ? Cell::share(row.noise) : Cell(), row.compiled_again ? "compiled again" : "cached",
-               row.driver_then, row.driver_now, brief(row.stored.top.front()),
+               row.driver_then, row.driver_now, brief_config(row.stored.top.front()),
                row.message.substr(0, row.message.find('\n'))});
   }
   return table;
@@ -65,7 +59,7 @@ int run(const VerifyArguments& a, const std::string& command_line) {
   Format format = parse_format(a.common.format);
   VerifyOptions o;
   o.regime = parse_regime(a.regime);
-  if (a.jobs < 0 || a.jobs > 1024) throw UsageError("--jobs: a number from 1 to 1024");
+  const int jobs = worker_count(a.jobs);
   std::vector<ListedShape> shapes = listed_shapes(a.common, false);
   if (!a.any_class || !shapes.empty()) {
     o.cls = problem_class(a.common);
@@ -76,15 +70,8 @@ int run(const VerifyArguments& a, const std::string& command_line) {
     throw UsageError("--device none: verify runs kernels; use a GPU or the emulator");
   { Store exists(a.common.db, OpenMode::read_only); }  // never makes one
   Store store(a.common.db);
-  int jobs = a.jobs > 0 ? a.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CompilePool compiler(jobs);
-  std::unique_ptr<Executor> executor;
-  if (where.gpu) {
-    executor =
-        std::make_unique<GpuExecutor>(where.gpu->index, std::make_unique<GpuLock>(where.gpu->record.uuid));
-  } else {
-    executor = std::make_unique<EmulatorExecutor>(*where.arch);
-  }
+  std::unique_ptr<Executor> executor = executor_for(where);
   std::vector<BestAnswer> winners = winners_to_verify(store, *executor, o);
   if (winners.empty()) {
     tell("{} holds no winner that {} could verify: run gemmtune sweep first\n", a.common.db,
@@ -101,13 +88,12 @@ int run(const VerifyArguments& a, const std::string& command_line) {
   line.clear();
   fmt::print("{}", verdict_table(rows, shapes).render(format));
   size_t holding = static_cast<size_t>(std::ranges::count(rows, Verdict::holds, &VerifiedWinner::verdict));
-  double log_sum = 0;
-  int timed = 0;
+  Geomean changes;
   for (const VerifiedWinner& row : rows)
-    if (row.change()) log_sum += std::log(*row.change()), ++timed;
-  if (timed > 0) {
+    if (row.change()) changes.add(*row.change());
+  if (changes.count() > 0) {
     tell("{} of {} winners hold; now/stored {:.3f} in the geometric mean\n", holding, rows.size(),
-         std::exp(log_sum / timed));
+         changes.value());
   } else {
     tell("{} of {} winners hold{}\n", holding, rows.size(),
          where.emulated ? fmt::format(" ({}): results on proxy shapes only, the emulator takes no times",

@@ -263,7 +263,7 @@ std::vector<BestAnswer> winners_to_verify(Store& store, const Executor& executor
     if (!answer.winner || answer.top.empty() || answer.top.front().arch != executor.device().arch) continue;
     if (find_family(answer.top.front().family) == nullptr) continue;
     auto [at, added] = newest.try_emplace(answer.problem, answer);
-    if (!added && at->second.updated_at < answer.updated_at) at->second = std::move(answer);
+    if (!added && at->second.winner->updated_at < answer.winner->updated_at) at->second = std::move(answer);
   }
   std::vector<BestAnswer> winners;
   for (auto& [problem, answer] : newest) winners.push_back(std::move(answer));

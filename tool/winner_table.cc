@@ -11,11 +11,6 @@
 namespace gemmtune {
 namespace {
 
-std::string brief(const std::string& family, const std::string& config) {
-  const KernelFamily* known = find_family(family);
-  return known == nullptr ? config : brief_text(known->knobs(), parse_config(known->knobs(), config));
-}
-
 /// 95 %: "1.004-1.012"; two numbers for programs.
 Cell interval(const Interval& i) { return Cell(fmt::format("{:.3f}-{:.3f}", i.low, i.high)); }
 
@@ -27,6 +22,12 @@ std::string counts_text(const std::map<Outcome, int64_t>& counts) {
 }
 
 }  // namespace
+
+std::string brief_config(const RankedTrial& trial) {
+  const KernelFamily* known = find_family(trial.family);
+  return known == nullptr ? trial.config
+                          : brief_text(known->knobs(), parse_config(known->knobs(), trial.config));
+}
 
 std::string launch_text(const std::optional<LaunchCost>& cost) {
   return cost && cost->launch_bound ? fmt::format("bound: {:.2f} us in a graph", cost->graph_us) : "";
@@ -87,8 +88,7 @@ Table answers_table(const std::vector<BestAnswer>& answers, std::span<const List
               : fmt::format("predicted by {}", trial.model);
       table.add({s.m, s.n, s.k, shape_name, cls, ++rank, Cell::real(time, 2), Cell::real(tflops(s, time), 1),
                  share, trial.relative_spread ? Cell::share(*trial.relative_spread) : Cell(), ties, ratio,
-                 next, launch_text(trial.launch_cost), obtained, trial.family,
-                 brief(trial.family, trial.config)});
+                 next, launch_text(trial.launch_cost), obtained, trial.family, brief_config(trial)});
     }
   }
   return table;

@@ -19,6 +19,9 @@ std::string winner_table(Store& store, const std::vector<Problem>& problems,
                          std::span<const ListedShape> shapes, const std::string& device_uuid,
                          const Timing& timing, const DeviceSpec& rates, int top, Format format);
 
+/// Knobs off their default; the whole text where the family is not known.
+std::string brief_config(const RankedTrial& trial);
+
 /// Whose time it is: "" for the kernel's; where launching takes longer, the kernel's time in a graph.
 std::string launch_text(const std::optional<LaunchCost>& cost);
 

@@ -2,27 +2,21 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "db/store.h"
+#include "tests/temp_folder.h"
 
 namespace gemmtune {
 
 class DbTest : public testing::Test {
  protected:
-  DbTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gemmtune-db-test-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~DbTest() override { std::filesystem::remove_all(folder_); }
-
   std::string path(const std::string& name = "t.db") const { return (folder_ / name).string(); }
 
-  std::filesystem::path folder_;
+  TempFolder temp_;
+  std::filesystem::path folder_ = temp_.path();
 };
 
 /// The message of the error that `action` throws, or "no error".

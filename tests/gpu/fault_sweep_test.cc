@@ -1,13 +1,11 @@
 // The broken kernels in a real sweep on the GPU: real compile workers, GPU worker and database.
 #include <fmt/format.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
 #include "tests/gpu/gpu_fixture.h"
 #include "tests/isolation/fault_kernels.h"
+#include "tests/temp_folder.h"
 #include "tool/db_journal.h"
 
 namespace gemmtune {
@@ -19,15 +17,10 @@ class FaultSweep : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     if (family_->name() != "sm90_gemm") GTEST_SKIP() << "the broken kernels are made from sm90_gemm";
-    std::string pattern = (std::filesystem::temp_directory_path() / "gemmtune-faults-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
   }
-  void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-  }
-  std::string path(const char* name) const { return folder_ + "/" + name; }
+  std::string path(const char* name) const { return folder_ / name; }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(FaultSweep, EveryFaultIsContained) {

@@ -1,21 +1,18 @@
 // The broken kernels in a real sweep on the emulator: real compile workers, real database.
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include "emulator/emulator_executor.h"
 #include "gemm/error.h"
 #include "gpu/compile_pool.h"
 #include "tests/isolation/fault_kernels.h"
+#include "tests/temp_folder.h"
 
 namespace gemmtune {
 namespace {
 
 TEST(FaultsOnTheEmulator, AreContained) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "gemmtune-faults-XXXXXX").string();
-  const std::string folder = mkdtemp(pattern.data());
-  const std::string healthy = folder + "/healthy.db", broken = folder + "/broken.db";
+  TempFolder folder;
+  const std::string healthy = folder / "healthy.db", broken = folder / "broken.db";
   std::optional<CompilePool> pool;
   try {
     pool.emplace(2);
@@ -31,7 +28,6 @@ TEST(FaultsOnTheEmulator, AreContained) {
   EmulatorExecutor emulator(find_arch("sm_90a"));
   run_fault_sweep(broken, saboteur, emulator);
   expect_contained(healthy, broken, saboteur, false);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

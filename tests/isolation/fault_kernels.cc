@@ -218,7 +218,7 @@ SweepOptions fault_sweep_options() {
 SweepSummary run_fault_sweep(const std::string& path, Compiler& compiler, Executor& executor) {
   Store store(path);
   DbJournal journal(store, executor.device(), store.start_sweep("fault sweep", 1, "test"));
-  SilentObserver observer;
+  SweepObserver observer;
   std::atomic<bool> stop{false};
   return run_sweep(fault_sweep_options(), compiler, &executor, journal, observer, stop);
 }

@@ -46,17 +46,6 @@ class SabotagedCompiler final : public Compiler {
 /// that a peer can leave.
 SweepOptions fault_sweep_options();
 
-/// Says nothing.
-class SilentObserver final : public SweepObserver {
- public:
-  void planned(size_t, size_t, size_t) override {}
-  void compiling(size_t, size_t) override {}
-  void problem_started(size_t, size_t, const ListedShape&, size_t) override {}
-  void trial_finished(const Trial&) override {}
-  void measuring(size_t, bool) override {}
-  void problem_finished(const ListedShape&, std::optional<double>, size_t, size_t) override {}
-};
-
 /// Runs the sweep into the database at `path`.
 SweepSummary run_fault_sweep(const std::string& path, Compiler& compiler, Executor& executor);
 

@@ -22,6 +22,7 @@
 #include "gpu/compile_pool.h"
 #include "gpu/gpu_executor.h"
 #include "tests/isolation/fault_kernels.h"
+#include "tests/temp_folder.h"
 #include "tool/db_journal.h"
 
 namespace gemmtune {
@@ -31,15 +32,8 @@ using std::chrono::milliseconds;
 
 class GpuLockTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gemmtune-lock-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    ::setenv("GEMMTUNE_LOCK_DIR", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    ::unsetenv("GEMMTUNE_LOCK_DIR");
-    std::filesystem::remove_all(folder_);
-  }
+  void SetUp() override { ::setenv("GEMMTUNE_LOCK_DIR", folder_.c_str(), 1); }
+  void TearDown() override { ::unsetenv("GEMMTUNE_LOCK_DIR"); }
   /// Runs in a child; a byte on the pipe says that it is so far.
   struct Child {
     pid_t pid;
@@ -81,7 +75,8 @@ class GpuLockTest : public testing::Test {
     return true;
   }
 
-  std::string folder_;
+  TempFolder temp_;
+  std::string folder_ = temp_.path();
 };
 
 TEST_F(GpuLockTest, OneHolderWhoIsNamedAndWhoseDeathFreesIt) {
@@ -158,16 +153,10 @@ SweepOptions small_sweep() {
 
 struct CountsBusy : SweepObserver {
   int busy = 0;
-  void planned(size_t, size_t, size_t) override {}
-  void compiling(size_t, size_t) override {}
-  void problem_started(size_t, size_t, const ListedShape&, size_t) override {}
   void device_busy(const std::string& holder) override {
     ++busy;
     EXPECT_TRUE(holder.starts_with("pid ")) << holder;
   }
-  void trial_finished(const Trial&) override {}
-  void measuring(size_t, bool) override {}
-  void problem_finished(const ListedShape&, std::optional<double>, size_t, size_t) override {}
 };
 
 TEST_F(GpuLockTest, TwoSweepsOnOneDatabaseTakeTurnsAndReadersNeverWait) {

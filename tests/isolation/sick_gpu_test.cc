@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "db/check.h"
@@ -10,6 +9,7 @@
 #include "gpu/compile_pool.h"
 #include "gpu/gpu_executor.h"
 #include "tests/isolation/fault_kernels.h"
+#include "tests/temp_folder.h"
 #include "tool/db_journal.h"
 
 namespace gemmtune {
@@ -36,25 +36,22 @@ class DeadlyThird final : public Compiler {
 class SickGpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gemmtune-sick-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     ::setenv("GEMMTUNE_NVRTC", GEMMTUNE_FAKE_NVRTC, 1);
-    ::setenv("FAKE_GPU_CANARY", (folder_ + "/canary").c_str(), 1);
+    ::setenv("FAKE_GPU_CANARY", (folder_ / "canary").c_str(), 1);
   }
   void TearDown() override {
     ::unsetenv("GEMMTUNE_NVRTC");
     ::unsetenv("FAKE_GPU_CANARY");
-    std::filesystem::remove_all(folder_);
   }
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(SickGpuTest, TheSweepEndsWithItsRowsKept) {
-  std::ofstream(folder_ + "/canary") << "100\n50\n50\n";
+  std::ofstream(folder_ / "canary") << "100\n50\n50\n";
   CanaryRule rule;
   rule.attempts = 2;
   rule.pause = std::chrono::milliseconds(1);
-  const std::string path = folder_ + "/sick.db";
+  const std::string path = folder_ / "sick.db";
   CompilePool pool(1);
   DeadlyThird compiler(pool);
   GpuExecutor gpu(0, {}, rule);

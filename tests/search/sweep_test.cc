@@ -162,21 +162,12 @@ struct FakeJournal : Journal {
   }
 };
 
-struct Quiet : SweepObserver {
-  void planned(size_t, size_t, size_t) override {}
-  void compiling(size_t, size_t) override {}
-  void problem_started(size_t, size_t, const ListedShape&, size_t) override {}
-  void trial_finished(const Trial&) override {}
-  void measuring(size_t, bool) override {}
-  void problem_finished(const ListedShape&, std::optional<double>, size_t, size_t) override {}
-};
-
 struct SweepTest : testing::Test {
   SweepOptions options;
   FakeCompiler compiler;
   FakeExecutor executor;
   FakeJournal journal;
-  Quiet observer;
+  SweepObserver observer;
   std::atomic<bool> stop{false};
 
   SweepTest() {

@@ -47,13 +47,10 @@ inline std::vector<std::string> lines_of(const std::string& text) {
 class Shell {
  public:
   Shell() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gemmtune-cli-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     std::filesystem::create_directory(folder_ / "bin");
     std::filesystem::create_directory(folder_ / "work");
     std::filesystem::create_symlink(GEMMTUNE_BINARY, folder_ / "bin/gemmtune");
   }
-  ~Shell() { std::filesystem::remove_all(folder_); }
   Shell(const Shell&) = delete;
 
   std::filesystem::path work() const { return folder_ / "work"; }
@@ -76,7 +73,8 @@ class Shell {
   }
 
  private:
-  std::filesystem::path folder_;
+  TempFolder temp_;
+  std::filesystem::path folder_ = temp_.path();
 };
 
 /// Two tuned shapes of the default class and one of another, as a sweep on an H200 would leave them, and a
