@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ class GpuLockTest : public testing::Test {
     EXPECT_EQ(::pipe(pipes), 0);
     pid_t pid = ::fork();
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failed assertion leaves nobody behind
       try {
         work([&] { [[maybe_unused]] ssize_t written = ::write(pipes[1], "x", 1); });
       } catch (const std::exception& error) {
@@ -129,7 +131,7 @@ TEST_F(GpuLockTest, WhoWaitsComesBeforeWhoHadIt) {
   });
   waiter.await();
   mine.release();
-  EXPECT_NE(mine.try_acquire(), std::nullopt) << "the holder comes before the waiter";
+  ASSERT_NE(mine.try_acquire(), std::nullopt) << "the holder comes before the waiter";
   waiter.await();
   EXPECT_EQ(mine.try_acquire(), fmt::format("pid {}", waiter.pid));
   waiter.end(SIGKILL);
@@ -152,31 +154,48 @@ SweepOptions small_sweep() {
 }
 
 struct CountsBusy : SweepObserver {
+  explicit CountsBusy(const std::function<void()>& first) : first_(first) {}
   int busy = 0;
   void device_busy(const std::string& holder) override {
-    ++busy;
-    EXPECT_TRUE(holder.starts_with("pid ")) << holder;
+    if (!holder.starts_with("pid ")) throw std::runtime_error("the holder is unnamed: " + holder);
+    if (busy++ == 0) first_();
   }
+
+ private:
+  const std::function<void()>& first_;
 };
 
+/// The GPU is taken until both wait for it, and they go through the shapes in opposite orders: whoever comes
+/// second at the first hand-over finds a shape that nobody has done. (In the same order each could find the
+/// other's work done, turn after turn.)
 TEST_F(GpuLockTest, TwoSweepsOnOneDatabaseTakeTurnsAndReadersNeverWait) {
   ::setenv("GEMMTUNE_NVRTC", GEMMTUNE_FAKE_NVRTC, 1);
   const std::string log = folder_ + "/log", path = folder_ + "/both.db";
   ::setenv("FAKE_GPU_LOG", log.c_str(), 1);
   { Store made(path); }
+  Child holder = start([](const auto& so_far) {
+    GpuLock lock("GPU-fake");
+    if (!lock.try_acquire()) so_far();
+    ::pause();
+  });
+  holder.await();
   std::vector<Child> children;
-  for (int i = 0; i < 2; ++i)
-    children.push_back(start([&](const auto&) {
+  for (bool backwards : {false, true})
+    children.push_back(start([&, backwards](const auto& so_far) {
+      SweepOptions options = small_sweep();
+      if (backwards) std::reverse(options.shapes.begin(), options.shapes.end());
       CompilePool pool(1);
       GpuExecutor gpu(0, std::make_unique<GpuLock>("GPU-fake"));
       Store store(path);
       DbJournal journal(store, gpu.device(), store.start_sweep("one of two", 1, "test"));
-      CountsBusy observer;
+      CountsBusy observer(so_far);
       std::atomic<bool> stop{false};
-      SweepSummary summary = run_sweep(small_sweep(), pool, &gpu, journal, observer, stop);
+      SweepSummary summary = run_sweep(options, pool, &gpu, journal, observer, stop);
       std::ofstream(fmt::format("{}/busy-{}", folder_, ::getpid())) << observer.busy;
       if (!summary.without_winner.empty()) throw std::runtime_error("a shape has no winner");
     }));
+  for (const Child& child : children) child.await();
+  holder.end(SIGKILL);
   // Meanwhile `best`, which waits for nobody: a lock would be an error at once.
   int reads = 0;
   double slowest_ms = 0;
@@ -238,7 +257,7 @@ TEST_F(GpuLockTest, TwoSweepsOnOneDatabaseTakeTurnsAndReadersNeverWait) {
       requests, turns, changes, busy, reads, slowest_ms);
   EXPECT_GE(turns, 3) << "one a shape at least";
   EXPECT_GT(changes, 0);
-  EXPECT_GT(busy, 0);
+  EXPECT_GE(busy, 3) << "each at first, and one of them again behind the other";
   EXPECT_GT(reads, 20);
   Store store(path);
   EXPECT_TRUE(check_integrity(store).empty());
