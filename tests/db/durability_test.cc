@@ -50,13 +50,19 @@ TEST_F(DurabilityTest, KillLosesAtMostTheTrialInFlight) {
       _exit(5);
     }
     close(pipes[1]);
-    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution(0, 30'000)(random)));
+    // By turns at a moment since the start, which may be in the middle of opening, and at one behind a number
+    // of trials, however slow the machine is.
+    int64_t acknowledged = before;
+    char buffer[4096];
+    int await = round % 2 == 0 ? 0 : std::uniform_int_distribution(1, 8)(random);
+    for (; await > 0 && read(pipes[0], buffer, 1) == 1; --await) ++acknowledged;
+    int patience_us = round % 2 == 0 ? 30'000 : 1'000;
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(std::uniform_int_distribution(0, patience_us)(random)));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed by itself: " << status;
-    int64_t acknowledged = before;
-    char buffer[4096];
     for (ssize_t got; (got = read(pipes[0], buffer, sizeof buffer)) > 0;) acknowledged += got;
     close(pipes[0]);
 
