@@ -1,8 +1,8 @@
 #include "emulator/ptx_cursor.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
-#include <cstring>
 
 #include "emulator/error.h"
 
@@ -52,24 +52,14 @@ PtxNumber to_number(const Token& token) {
     if (!decimal_float) return {Kind::integer, integer_bits(token, t.substr(1), 8)};
   }
   if (!decimal_float) return {Kind::integer, integer_bits(token, t, 10)};
-  auto value = from_text<double>(token, t);
-  PtxNumber number{Kind::f64, 0};
-  std::memcpy(&number.bits, &value, 8);
-  return number;
+  return {Kind::f64, std::bit_cast<uint64_t>(from_text<double>(token, t))};
 }
 
 }  // namespace
 
 PtxNumber PtxNumber::negated() const {
-  switch (kind) {
-    case Kind::integer:
-      return {kind, 0 - bits};
-    case Kind::f32:
-      return {kind, bits ^ 1ull << 31};
-    case Kind::f64:
-      break;
-  }
-  return {kind, bits ^ 1ull << 63};
+  if (kind == Kind::integer) return {kind, 0 - bits};
+  return {kind, bits ^ (kind == Kind::f32 ? 1ull << 31 : 1ull << 63)};
 }
 
 const Token& PtxCursor::peek(size_t ahead) const {
@@ -101,17 +91,17 @@ std::string_view PtxCursor::word() {
   return take().text;
 }
 
-PtxNumber PtxCursor::number() {
-  if (peek().kind != TokenKind::number) fail("expected a number before " + found());
-  return to_number(take());
+PtxNumber PtxCursor::number(const char* otherwise) {
+  bool negative = accept("-");
+  if (peek().kind != TokenKind::number) fail(otherwise + found());
+  PtxNumber value = to_number(take());
+  return negative ? value.negated() : value;
 }
 
 uint64_t PtxCursor::integer() {
-  bool negative = accept("-");
-  if (peek().kind != TokenKind::number) fail("expected an integer before " + found());
-  PtxNumber value = number();
+  PtxNumber value = number("expected an integer before ");
   if (value.kind != PtxNumber::Kind::integer) fail("expected an integer");
-  return negative ? value.negated().bits : value.bits;
+  return value.bits;
 }
 
 int64_t PtxCursor::offset() {
@@ -154,7 +144,7 @@ std::string PtxCursor::text_since(size_t first) const {
   std::string out;
   bool space = false;
   for (const char* p = begin; p < end && out.size() < 400; ++p) {
-    if (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r') {
+    if (is_space(*p)) {
       space = true;
       continue;
     }

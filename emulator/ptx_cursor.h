@@ -6,15 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/ptx_ast.h"
 #include "emulator/ptx_lexer.h"
 
 namespace gemmtune::emulator {
 
 /// A constant as PTX writes it (PTX ISA, "Constants"): 10, 0x1f, 0b11, 017, 0f3F800000, 0d..., 1.5.
 struct PtxNumber {
-  enum class Kind : uint8_t { integer, f32, f64 };
-  Kind kind = Kind::integer;
-  uint64_t bits = 0;  ///< an integer in two's complement, or the bits of an f32 or f64
+  using Kind = ParsedOperand::Kind;
+  Kind kind = Kind::integer;  ///< or f32, or f64
+  uint64_t bits = 0;          ///< an integer in two's complement, or the bits of the float
 
   /// Of its own kind: an integer's two's complement, a float's sign bit flipped.
   PtxNumber negated() const;
@@ -37,8 +38,8 @@ class PtxCursor {
   void expect(std::string_view punctuation);
 
   std::string_view word();
-  /// Without a sign.
-  PtxNumber number();
+  /// With an optional minus. `otherwise` begins the message where there is none.
+  PtxNumber number(const char* otherwise);
   /// An integer with an optional minus.
   uint64_t integer();
   /// "+8" or "-8" if one is here, else 0.

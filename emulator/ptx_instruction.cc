@@ -24,28 +24,6 @@ ParsedOperand sequence(PtxCursor& cursor, Kind kind, std::string_view close, int
   return op;
 }
 
-/// Constant expressions such as "4+8" do not occur in generated code, but offsets of addresses do.
-ParsedOperand constant(PtxCursor& cursor) {
-  bool negative = cursor.accept("-");
-  if (cursor.peek().kind != TokenKind::number) cursor.fail("unexpected " + cursor.found());
-  PtxNumber number = cursor.number();
-  if (negative) number = number.negated();
-  ParsedOperand op;
-  op.bits = number.bits;
-  switch (number.kind) {
-    case PtxNumber::Kind::integer:
-      op.kind = Kind::integer;
-      break;
-    case PtxNumber::Kind::f32:
-      op.kind = Kind::f32;
-      break;
-    case PtxNumber::Kind::f64:
-      op.kind = Kind::f64;
-      break;
-  }
-  return op;
-}
-
 ParsedOperand operand(PtxCursor& cursor, int depth) {
   if (depth > kMaxOperandNesting) cursor.fail("operands are nested too deeply");
   ParsedOperand op;
@@ -61,9 +39,14 @@ ParsedOperand operand(PtxCursor& cursor, int depth) {
     return op;
   }
   if (cursor.accept("(")) return sequence(cursor, Kind::list, ")", depth);
-  if (cursor.is("-") || cursor.peek().kind == TokenKind::number) return constant(cursor);
-  if (cursor.peek().kind != TokenKind::word)
-    cursor.fail("unexpected '" + std::string(cursor.peek().text) + "' among operands");
+  if (cursor.is("-") || cursor.peek().kind == TokenKind::number) {
+    // Constant expressions such as "4+8" do not occur in generated code, but offsets of addresses do.
+    PtxNumber constant = cursor.number("unexpected ");
+    op.kind = constant.kind;
+    op.bits = constant.bits;
+    return op;
+  }
+  if (cursor.peek().kind != TokenKind::word) cursor.fail("unexpected " + cursor.found() + " among operands");
   op.name = cursor.take().text;
   if (op.name == "_") {
     op.kind = Kind::sink;

@@ -12,7 +12,6 @@ bool is_alpha(char c) {
 }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_alpha(c) || is_digit(c); }
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
 
 class Lexer {
  public:
@@ -125,6 +124,8 @@ class Lexer {
 };
 
 }  // namespace
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
 
 std::vector<Token> tokenize(std::string_view text) { return Lexer(text).run(); }
 

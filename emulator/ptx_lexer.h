@@ -17,6 +17,8 @@ struct Token {
   bool glued = false;  ///< no white space before it: tells "%tid.x" from "%r1 .x"
 };
 
+bool is_space(char c);
+
 /// Throws PtxError. The last token has kind `end`.
 std::vector<Token> tokenize(std::string_view text);
 

@@ -27,7 +27,7 @@ class Parser {
     if (!cursor_.at_directive()) {
       // Line tables of the debug format: "@@DWARF" lines are not written by CUDA 13; a stray ';' is harmless.
       if (cursor_.accept(";")) return;
-      cursor_.fail("unexpected '" + std::string(cursor_.peek().text) + "' outside a function");
+      cursor_.fail("unexpected " + cursor_.found() + " outside a function");
     }
     std::string_view d = cursor_.peek().text;
     if (d == "version") {

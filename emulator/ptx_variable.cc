@@ -1,6 +1,7 @@
 #include "emulator/ptx_variable.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -165,17 +166,9 @@ void VariableParser::initial_address(Variable& v, size_t at) {
 }
 
 uint64_t VariableParser::initial_bits(ScalarType type) {
-  bool negative = cursor_.accept("-");
-  if (cursor_.peek().kind != TokenKind::number) cursor_.fail("bad initial value " + cursor_.found());
-  PtxNumber number = cursor_.number();
-  if (negative) number = number.negated();
+  PtxNumber number = cursor_.number("bad initial value ");
   if (number.kind != PtxNumber::Kind::f64 || type != ScalarType::f32) return number.bits;
-  double value;
-  std::memcpy(&value, &number.bits, 8);
-  auto narrow = static_cast<float>(value);
-  uint32_t bits;
-  std::memcpy(&bits, &narrow, 4);
-  return bits;
+  return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(number.bits)));
 }
 
 }  // namespace gemmtune::emulator

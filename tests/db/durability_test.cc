@@ -54,9 +54,10 @@ TEST_F(DurabilityTest, KillLosesAtMostTheTrialInFlight) {
     // of trials, however slow the machine is.
     int64_t acknowledged = before;
     char buffer[4096];
-    int await = round % 2 == 0 ? 0 : std::uniform_int_distribution(1, 8)(random);
+    const bool since_start = round % 2 == 0;
+    int await = since_start ? 0 : std::uniform_int_distribution(1, 8)(random);
     for (; await > 0 && read(pipes[0], buffer, 1) == 1; --await) ++acknowledged;
-    int patience_us = round % 2 == 0 ? 30'000 : 1'000;
+    int patience_us = since_start ? 30'000 : 1'000;
     std::this_thread::sleep_for(
         std::chrono::microseconds(std::uniform_int_distribution(0, patience_us)(random)));
     kill(child, SIGKILL);

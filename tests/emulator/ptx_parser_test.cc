@@ -1,4 +1,5 @@
-// What the parser makes of declarations, operands and scopes; what it refuses is in bad_input_test.cc.
+// What the parser makes of declarations, operands and scopes, and what it refuses.
+// Damaged text at large: bad_input_test.cc.
 #include "emulator/ptx_parser.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,6 @@
 namespace gemmtune::emulator {
 namespace {
 
-/// The text must outlive what is parsed from it.
 const char kHead[] = ".version 9.0\n.target sm_100a\n.address_size 64\n";
 
 class PtxParserTest : public testing::Test {
@@ -34,7 +34,7 @@ class PtxParserTest : public testing::Test {
   }
 
  private:
-  std::string text_;
+  std::string text_;  ///< into which module_ points
   ParsedModule module_;
 };
 

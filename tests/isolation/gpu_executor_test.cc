@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "gemm/error.h"
+#include "tests/temp_folder.h"
 
 namespace gemmtune {
 namespace {
@@ -21,15 +21,12 @@ using std::chrono::milliseconds;
 class GpuExecutorTest : public testing::Test {
  protected:
   void SetUp() override {
-    canary_file_ =
-        (std::filesystem::temp_directory_path() / ("gemmtune-canary-" + std::to_string(::getpid()))).string();
-    std::filesystem::remove(canary_file_);
     ::setenv("FAKE_GPU_CANARY", canary_file_.c_str(), 1);
     deadlines_.validate = deadlines_.sample = deadlines_.prepare = milliseconds(1000);
     deadlines_.canary = milliseconds(1000);
     rule_.pause = milliseconds(1);
   }
-  void TearDown() override { std::filesystem::remove(canary_file_); }
+  void TearDown() override { ::unsetenv("FAKE_GPU_CANARY"); }
 
   void canaries(const std::string& lines) { std::ofstream(canary_file_) << lines; }
 
@@ -47,7 +44,8 @@ class GpuExecutorTest : public testing::Test {
   }
   static Problem problem() { return {{}, {128, 128, 128}}; }
 
-  std::string canary_file_;
+  TempFolder folder_;
+  std::string canary_file_ = folder_ / "canary";
   GpuExecutor::Deadlines deadlines_;
   CanaryRule rule_;
 };

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "kernel_templates/embedded.h"
+#include "tests/temp_folder.h"
 
 namespace gemmtune {
 namespace {
@@ -77,20 +78,17 @@ TEST(Render, CompilesAloneWithNvcc) {
   const char* home = std::getenv("CUDA_HOME");
   std::filesystem::path nvcc = std::filesystem::path(home ? home : "/usr/local/cuda") / "bin/nvcc";
   if (!std::filesystem::exists(nvcc)) GTEST_SKIP() << "no nvcc here";
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / "gemmtune_render_test";
-  std::filesystem::create_directories(folder);
+  TempFolder folder;
   for (const auto& [arch, config] :
        {std::pair{"sm_100a", "cta_group=2,cluster_m=2,persistent=static,acc_slots=2"},
         std::pair{"sm_90a", "cluster_n=2,tile_n=256"}}) {
-    std::filesystem::path source = folder / (std::string(arch) + ".cu");
+    std::string source = folder / (std::string(arch) + ".cu");
     std::ofstream(source) << render(variant(arch, config));
     std::string target = std::string(arch).substr(3);
     std::string command = nvcc.string() + " -cubin -Werror all-warnings -gencode=arch=compute_" + target +
-                          ",code=sm_" + target + " " + source.string() + " -o " +
-                          (folder / "out.cubin").string();
+                          ",code=sm_" + target + " " + source + " -o " + folder / "out.cubin";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
